@@ -1,0 +1,44 @@
+# Needs Python 3.11+ and make; everything else is installed into .venv from the package registry.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+RUN ?= demo-run
+
+.PHONY: demo test check bench clean
+.DEFAULT_GOAL := help
+
+help:
+	@echo "make demo   install, then run, score and report the starter suite"
+	@echo "make test   install, then run the tests"
+	@echo "make check  format, lint, types, import layers, file lengths"
+	@echo "make bench  benchmarks against named peers"
+
+$(VENV)/core: pyproject.toml constraints.txt
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
+	  { echo "ConvergeBench needs Python 3.11 or newer; set PYTHON=/path/to/python3.11" >&2; exit 2; }
+	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e .
+	touch $@
+
+$(VENV)/dev: $(VENV)/core
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev]'
+	touch $@
+
+demo: $(VENV)/core
+	$(BIN)/convergebench demo $(RUN)
+
+test: $(VENV)/dev
+	$(BIN)/python -m pytest -n auto -m "not slow and not browser"
+
+check: $(VENV)/dev
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+bench: $(VENV)/dev
+	$(BIN)/python benchmarks/ssim.py
+	$(BIN)/python benchmarks/runner.py
+
+clean:
+	rm -rf $(VENV) demo-run

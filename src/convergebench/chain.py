@@ -1,0 +1,212 @@
+"""Chains: what was asked of an editor, step by step, and what came back.
+
+A `ChainKey` is the identity of a chain, its resume key and the source of its seeds at once. A
+`Chain` is the append-only record of its steps.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from functools import cached_property, lru_cache
+from typing import Annotated, Any, Literal
+
+from pydantic import Field
+
+from convergebench.cycle import Record
+from convergebench.frame import Frame, sniff
+
+Outcome = Literal["edited", "refused", "no-image", "malformed", "failed", "over-budget"]
+
+ENDINGS: frozenset[Outcome] = frozenset(("refused", "no-image", "malformed", "failed"))
+"""Outcomes after which a chain has no next input. `over-budget` only pauses it."""
+
+
+class Settings(Record):
+    """The variation axes of a chain; each combination is a chain of its own."""
+
+    phrasing: Annotated[int, Field(ge=0)] = 0
+    seed: Literal["none", "fixed", "per-step"] = "per-step"
+    temperature: Annotated[float, Field(ge=0)] | None = None
+    resolution: Literal["native", "1K", "2K", "4K", "interleaved"] = "native"
+    session: Literal["stateless", "chat"] = "stateless"
+
+    def resolution_at(self, step: int) -> str:
+        """The resolution asked for at a step; `interleaved` goes 1K, 2K, 4K and round again."""
+        if self.resolution == "interleaved":
+            return ("1K", "2K", "4K")[(step - 1) % 3]
+        return self.resolution
+
+    @property
+    def label(self) -> str:
+        """What differs from the defaults, in words; empty when nothing does."""
+        changed = self.model_dump(exclude_defaults=True)
+        return ", ".join(f"{name} {value}" for name, value in changed.items())
+
+
+class ChainKey(Record):
+    """Identity of a chain: suite, source, cycle, editor, settings, repeat."""
+
+    suite: str
+    source: str
+    cycle: str
+    editor: str
+    settings: Settings = Settings()
+    repeat: Annotated[int, Field(ge=0)] = 0
+
+    @property
+    def id(self) -> str:
+        """Readable and unique: the chain's name in files, tables and pages."""
+        cycle = self.cycle.partition("@")[0]
+        words = (re.sub(r"[^a-z0-9.]+", "-", w.lower()) for w in (self.source, cycle, self.editor))
+        return "--".join(w.strip("-.")[:40] for w in words) + f"--{_key_hash(self)[:10]}"
+
+    def seed(self, step: int) -> int | None:
+        """The seed sent at a step (31 bits, the narrowest range a provider takes), or None."""
+        if self.settings.seed == "none":
+            return None
+        salt = step if self.settings.seed == "per-step" else 0
+        digest = hashlib.sha256(f"{_key_hash(self)}:{salt}".encode()).digest()
+        return int.from_bytes(digest[:4], "big") >> 1
+
+
+@lru_cache(maxsize=4096)
+def _key_hash(key: ChainKey) -> str:
+    # Without defaults, so that a setting added later changes no existing chain's identity.
+    text = json.dumps(key.model_dump(mode="json", exclude_defaults=True), sort_keys=True)
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+class FrameRef(Record):
+    """A stored frame, by its hash, with what decoding found."""
+
+    sha256: str
+    format: str
+    bytes: int
+    width: int | None = None
+    height: int | None = None
+    pixels: str | None = None
+    notes: tuple[str, ...] = ()
+
+    @classmethod
+    def of(cls, frame: Frame) -> FrameRef:
+        """Describe a decodable frame. Raises MalformedImage."""
+        facts = frame.facts
+        return cls(
+            sha256=frame.digest,
+            format=facts.format,
+            bytes=len(frame.data),
+            width=facts.width,
+            height=facts.height,
+            pixels=frame.pixel_digest,
+            notes=facts.notes,
+        )
+
+    @classmethod
+    def of_malformed(cls, frame: Frame) -> FrameRef:
+        """Describe bytes that do not decode; they are kept all the same."""
+        kind = sniff(frame.data) or "unknown"
+        return cls(sha256=frame.digest, format=kind, bytes=len(frame.data))
+
+
+class Call(Record):
+    """What an editor told about a call."""
+
+    model: str | None = None
+    request_id: str | None = None
+    effective_prompt: str | None = None
+    parameters: dict[str, Any] = Field(default_factory=dict)
+    usage: dict[str, Any] = Field(default_factory=dict)
+    cost: float | None = None
+    reasoning: str | None = None
+    caveats: tuple[str, ...] = ()
+
+
+class Step(Record):
+    """One attempt to make one frame: a line of a chain's file."""
+
+    step: Annotated[int, Field(ge=1)]
+    outcome: Outcome
+    prompt: str
+    inputs: tuple[str, ...]
+    seed: int | None = None
+    frame: FrameRef | None = None
+    detail: str = ""
+    attempts: int = 1
+    call: Call = Call()
+    started: str = ""
+    seconds: float = 0.0
+
+    def timeless(self) -> dict[str, Any]:
+        """The record without what differs between two identical runs."""
+        return self.model_dump(mode="json", exclude={"started", "seconds"})
+
+
+class ChainHeader(Record):
+    """First line of a chain's file."""
+
+    chain: ChainKey
+    editor_version: str = ""
+    source: FrameRef
+    truth: FrameRef | None = None
+
+
+@dataclass(frozen=True)
+class Chain:
+    """A chain as recorded so far."""
+
+    key: ChainKey
+    source: FrameRef
+    truth: FrameRef | None = None
+    editor_version: str = ""
+    steps: tuple[Step, ...] = ()
+
+    @cached_property
+    def frames(self) -> tuple[FrameRef, ...]:
+        """The source and every edited frame, in order: the index is the step."""
+        made = {s.step: s.frame for s in self.steps if s.outcome == "edited" and s.frame}
+        found = [self.source]
+        while (frame := made.get(len(found))) is not None:
+            found.append(frame)
+        return tuple(found)
+
+    @property
+    def length(self) -> int:
+        """Steps completed."""
+        return len(self.frames) - 1
+
+    @property
+    def last(self) -> Step | None:
+        """The latest record."""
+        return self.steps[-1] if self.steps else None
+
+    @property
+    def ended(self) -> bool:
+        """Whether the last outcome left no next input."""
+        return self.last is not None and self.last.outcome in ENDINGS
+
+    @property
+    def tip(self) -> FrameRef | None:
+        """The next input, or None if the chain has ended."""
+        return None if self.ended else self.frames[-1]
+
+    @property
+    def spent(self) -> float:
+        """Dollars of all recorded calls."""
+        return sum(s.call.cost or 0.0 for s in self.steps)
+
+    def with_step(self, step: Step) -> Chain:
+        """This chain, one record longer."""
+        return replace(self, steps=(*self.steps, step))
+
+
+def count_outcomes(chains: Iterable[Chain]) -> dict[str, int]:
+    """How many steps ended in each outcome, over chains."""
+    counts: dict[str, int] = {}
+    for chain in chains:
+        for step in chain.steps:
+            counts[step.outcome] = counts.get(step.outcome, 0) + 1
+    return counts

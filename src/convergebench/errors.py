@@ -1,0 +1,151 @@
+"""Every exception ConvergeBench raises on purpose.
+
+ConvergeBenchError                 one clear sentence; the command line prints it and exits with 2
+├── InputError                     what the user gave cannot be used
+│   ├── UnknownName                no plug-in, source or cycle of that name; offers near matches
+│   ├── SuiteError                 a suite file, or a file it names, is not what it should be
+│   └── SettingsError              run settings that are wrong or contradict each other
+├── StoreError                     the run directory cannot be used as asked
+│   ├── StoreBusy                  another process is writing to it
+│   ├── StoreMismatch              it belongs to another suite or suite version
+│   ├── StoreDamaged               a record in it cannot be read
+│   └── StoreFull                  no space left; everything received so far is saved
+├── PluginBroken                   an installed plug-in that was asked for cannot be loaded
+├── MetricUnavailable              a metric lacks something it needs (weights, a library)
+├── MalformedImage                 bytes that are not a readable image
+└── EditorError                    raised by editors, recorded by the runner as outcomes
+    ├── EditorRefused              the editor declines this edit: data, never retried
+    ├── EditorNoImage              the editor answered, without an image: data, never retried
+    ├── EditorFailed               this call can never succeed: data, never retried
+    └── EditorUnavailable          try again later; the only one the runner retries
+"""
+
+from __future__ import annotations
+
+import difflib
+import os
+import re
+from collections.abc import Iterable
+
+
+class ConvergeBenchError(Exception):
+    """Base of all errors whose text is meant for the user."""
+
+
+class InputError(ConvergeBenchError):
+    """What the user gave cannot be used."""
+
+
+class UnknownName(InputError):
+    """No such plug-in, source or cycle; the message offers near matches."""
+
+    def __init__(self, what: str, name: str, known: Iterable[str], hint: str = "") -> None:
+        names = sorted(known)
+        near = difflib.get_close_matches(name, names, n=3, cutoff=0.5)
+        if near:
+            rest = f"Did you mean {' or '.join(near)}?"
+        elif names:
+            shown = ", ".join(names[:12]) + (", …" if len(names) > 12 else "")
+            rest = f"Known: {shown}."
+        else:
+            rest = "None is installed."
+        super().__init__(f"no {what} called {name!r}. {rest}{' ' + hint if hint else ''}")
+
+
+class SuiteError(InputError):
+    """A suite file, or a file it names, is not what it should be."""
+
+
+class SettingsError(InputError):
+    """Run settings that are wrong or contradict each other."""
+
+
+class StoreError(ConvergeBenchError):
+    """The run directory cannot be used as asked."""
+
+
+class StoreBusy(StoreError):
+    """Another process is writing to the run directory."""
+
+
+class StoreMismatch(StoreError):
+    """The run directory belongs to another suite or suite version."""
+
+
+class StoreDamaged(StoreError):
+    """A record in the run directory cannot be read."""
+
+
+class StoreFull(StoreError):
+    """No space is left for the run directory; everything received so far is saved."""
+
+
+class PluginBroken(ConvergeBenchError):
+    """An installed plug-in that was asked for cannot be loaded."""
+
+
+class MetricUnavailable(ConvergeBenchError):
+    """A metric lacks something it needs, and says how to get it."""
+
+
+class MalformedImage(ConvergeBenchError):
+    """Bytes that are not a readable image."""
+
+
+class EditorError(ConvergeBenchError):
+    """Raised by an editor; the runner records it as the outcome of the step."""
+
+
+class EditorRefused(EditorError):
+    """The editor declines this edit."""
+
+
+class EditorNoImage(EditorError):
+    """The editor answered, but without an image."""
+
+
+class EditorFailed(EditorError):
+    """This call can never succeed (a bad request, a withdrawn model)."""
+
+
+class EditorUnavailable(EditorError):
+    """The editor cannot answer now; the runner tries again.
+
+    Args:
+        message: What happened.
+        retry_after: Seconds the editor asked us to wait, if it said so.
+    """
+
+    def __init__(self, message: str, *, retry_after: float | None = None) -> None:
+        super().__init__(message)
+        self.retry_after = retry_after
+
+
+def explain(error: Exception) -> str:
+    """The first complaint of a pydantic ValidationError as one plain phrase: where, what, got."""
+    complaints = error.errors() if hasattr(error, "errors") else []
+    if not complaints:
+        return str(error)
+    first = complaints[0]
+    parts = [p + 1 if isinstance(p, int) else p for p in first["loc"]]
+    where = " ".join(str(p) for p in parts) or "the file"
+    what = str(first["msg"]).removeprefix("Value error, ")
+    if first["type"] == "extra_forbidden":
+        what = "there is no such key"
+    elif first["type"] == "missing":
+        what = "is missing"
+    elif first["type"] != "value_error":
+        what += f" (got {first['input']!r})"
+    more = f" (and {len(complaints) - 1} more)" if len(complaints) > 1 else ""
+    return f"{where}: {what}{more}"
+
+
+_SECRET_NAME = re.compile(r"(KEY|TOKEN|SECRET|PASSWORD|CREDENTIALS)S?$", re.IGNORECASE)
+
+
+def scrub(text: str) -> str:
+    """The text without the value of any secret in the environment, for records and messages."""
+    for name, value in os.environ.items():
+        if len(value) >= 6 and _SECRET_NAME.search(name):
+            text = text.replace(value, f"<{name}>")
+    return text

@@ -1,0 +1,173 @@
+"""The metric seam: one method, batched.
+
+A metric has a `spec` and `score(views) -> scores`. What a frame is compared with is the scorer's
+choice: the same metric against home is drift, against the frame before is step size; a mask limits
+it to the inside or the outside of an edit's region. Metrics see sRGB pixels and nothing else: no
+data range, channel order or dtype arguments.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Final, Literal, Protocol, TypeVar, runtime_checkable
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+T = TypeVar("T")
+
+
+class Memo:
+    """Values computed at most once."""
+
+    def __init__(self) -> None:
+        self._known: dict[Hashable, Any] = {}
+
+    def recall(self, key: Hashable, make: Callable[[], T]) -> T:
+        """The value of that key, made on the first call."""
+        if key not in self._known:
+            self._known[key] = make()
+        value: T = self._known[key]
+        return value
+
+
+class Picture:
+    """Decoded pixels, with intermediate results that several metrics share.
+
+    `shared(key, make)` computes `make(self)` once per picture: luma, filtered fields, features.
+    """
+
+    def __init__(self, pixels: NDArray[np.uint8]) -> None:
+        self.pixels: Final = pixels
+        self._memo: Final = Memo()
+
+    @property
+    def size(self) -> tuple[int, int]:
+        """Width and height."""
+        return int(self.pixels.shape[1]), int(self.pixels.shape[0])
+
+    def unit(self) -> NDArray[np.float32]:
+        """The pixels as float32 in [0, 1]."""
+        return self.pixels.astype(np.float32) / np.float32(255)
+
+    def shared(self, key: Hashable, make: Callable[[Picture], T]) -> T:
+        """A value computed from this picture at most once."""
+        return self._memo.recall(key, lambda: make(self))
+
+
+@dataclass(frozen=True)
+class NoScore:
+    """No value, and why: stored as null with the reason, and counted."""
+
+    reason: str
+
+
+@dataclass(frozen=True, eq=False)
+class StepView:
+    """One frame to score, with what to compare it with.
+
+    Attributes:
+        frame: The frame, already resampled to the reference's size where there is one.
+        reference: What it is compared with; None for no-reference metrics.
+        mask: Where to look (H×W bool), or None for the whole picture.
+        memo: Results shared by the views of this pair (a map that several masks average over).
+    """
+
+    frame: Picture
+    reference: Picture | None = None
+    mask: NDArray[np.bool_] | None = None
+    memo: Memo = field(default_factory=Memo)
+
+    def shared(self, key: Hashable, make: Callable[[], T]) -> T:
+        """A value computed from this pair at most once, whatever the mask."""
+        return self.memo.recall(key, make)
+
+
+@dataclass(frozen=True)
+class MetricSpec:
+    """A metric's card.
+
+    Attributes:
+        name: As asked for on the command line.
+        version: Raised whenever a value can change; part of every row.
+        kind: `full-reference` compares pixels, `semantic` compares content, `no-reference` looks
+            at the frame alone.
+        higher_is_better: Direction.
+        identical: Value for two identical images (full-reference and semantic), or None.
+        typical: Typical range; values outside are kept and flagged.
+        title: One line for lists and legends.
+        paper: Where it is defined.
+        regional: Whether it honours a mask.
+        min_side: Smallest side it can measure.
+        cost: Rough class: cheap (< 0.1 s per megapixel on a core), medium, heavy.
+    """
+
+    name: str
+    version: str
+    kind: Literal["full-reference", "semantic", "no-reference"]
+    higher_is_better: bool
+    identical: float | None = None
+    typical: tuple[float, float] | None = None
+    title: str = ""
+    paper: str = ""
+    regional: bool = False
+    min_side: int = 1
+    cost: Literal["cheap", "medium", "heavy"] = "cheap"
+
+    @property
+    def label(self) -> str:
+        """Name and version, as in score rows."""
+        return f"{self.name}@{self.version}"
+
+
+@runtime_checkable
+class Metric(Protocol):
+    """Anything that measures frames. `score` answers one value per view, in order."""
+
+    @property
+    def spec(self) -> MetricSpec:
+        """The metric's card."""
+        ...
+
+    def score(self, views: Sequence[StepView]) -> Sequence[float | NoScore]:
+        """Measure each view."""
+        ...
+
+
+@dataclass(frozen=True)
+class LiftedMetric:
+    """A metric made from a function of one view."""
+
+    spec: MetricSpec
+    measure: Callable[[StepView], float | NoScore]
+
+    def score(self, views: Sequence[StepView]) -> Sequence[float | NoScore]:
+        """Measure each view on its own."""
+        return [self._one(view) for view in views]
+
+    def _one(self, view: StepView) -> float | NoScore:
+        side = min(view.frame.size)
+        if side < self.spec.min_side:
+            return NoScore(f"{side} pixels on the short side, {self.spec.min_side} needed")
+        if view.mask is not None and not view.mask.any():
+            return NoScore("the region is empty")
+        return self.measure(view)
+
+
+def lift(
+    spec: MetricSpec,
+) -> Callable[[Callable[[StepView], float | NoScore]], Callable[[], LiftedMetric]]:
+    """Turn a function of one view into a metric factory, ready for an entry point."""
+
+    def decorate(measure: Callable[[StepView], float | NoScore]) -> Callable[[], LiftedMetric]:
+        def factory() -> LiftedMetric:
+            return LiftedMetric(spec, measure)
+
+        factory.__doc__ = measure.__doc__
+        factory.__name__ = measure.__name__
+        return factory
+
+    return decorate
