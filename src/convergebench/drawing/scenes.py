@@ -1,0 +1,101 @@
+"""The twelve source images, by name, and where things can be put in them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from types import MappingProxyType
+
+import numpy as np
+from numpy.typing import NDArray
+
+from convergebench.drawing.canvas import Bounds, Painter, paint_rows
+from convergebench.drawing.figures import character, expressions
+from convergebench.drawing.landscapes import dunes, fog
+from convergebench.drawing.materials import fabric, grid, table
+from convergebench.drawing.page import text
+from convergebench.drawing.portrait import portrait
+from convergebench.drawing.still_life import still_life
+from convergebench.drawing.swarms import foliage, particles
+
+MIN_SIDE = 16
+
+_SCENES: dict[str, tuple[Painter, str]] = {
+    "grid": (grid, "a glass skyscraper's regular facade in perspective"),
+    "fog": (fog, "a misty forest whose trees fade into pale haze"),
+    "particles": (particles, "coloured powder bursting on a dark ground, with flying grains"),
+    "foliage": (foliage, "dense green leaves lying over each other"),
+    "table": (table, "an empty wooden table by a wall, in soft light from a window"),
+    "fabric": (fabric, "woven tartan cloth with soft folds"),
+    "text": (text, "a printed page with a headline, two columns and a small chart"),
+    "character": (character, "a flat-coloured cartoon character with four-colour eyes"),
+    "expressions": (expressions, "nine head shots of one character with different expressions"),
+    "dunes": (dunes, "sand dunes at twilight under a smooth sky"),
+    "still-life": (still_life, "a bowl of fruit, a vase of flowers and a cloth"),
+    "portrait": (portrait, "a painted portrait of a person, seen from the front"),
+}
+
+SCENES: Mapping[str, str] = MappingProxyType(
+    {name: description for name, (_, description) in _SCENES.items()}
+)
+
+_SPOTS: dict[str, Bounds] = {
+    "grid": (0.06, 0.78, 0.26, 0.98),
+    "fog": (0.40, 0.77, 0.60, 0.97),
+    "particles": (0.06, 0.76, 0.26, 0.96),
+    "foliage": (0.40, 0.40, 0.60, 0.60),
+    "table": (0.62, 0.58, 0.82, 0.78),
+    "fabric": (0.55, 0.55, 0.75, 0.75),
+    "text": (0.66, 0.78, 0.86, 0.98),
+    "character": (0.74, 0.76, 0.94, 0.96),
+    "expressions": (0.40, 0.12, 0.60, 0.32),
+    "dunes": (0.60, 0.74, 0.80, 0.94),
+    "still-life": (0.07, 0.74, 0.27, 0.94),
+    "portrait": (0.74, 0.78, 0.94, 0.98),
+}
+_WEARING: dict[str, dict[str, Bounds]] = {
+    "character": {
+        "eyes": (0.305, 0.328, 0.665, 0.457),
+        "head-top": (0.235, 0.005, 0.715, 0.279),
+        "neck": (0.375, 0.520, 0.605, 0.705),
+    },
+    "portrait": {
+        "eyes": (0.350, 0.343, 0.650, 0.450),
+        "head-top": (0.250, 0.004, 0.750, 0.290),
+        "neck": (0.335, 0.590, 0.665, 0.856),
+    },
+}
+
+ANCHORS: Mapping[str, Mapping[str, Bounds]] = MappingProxyType(
+    {
+        name: MappingProxyType({"spot": spot, **_WEARING.get(name, {})})
+        for name, spot in _SPOTS.items()
+    }
+)
+
+
+def scene(name: str, width: int, height: int) -> NDArray[np.uint8]:
+    """A source image as H×W×3 sRGB pixels, the same on every machine.
+
+    The composition fills the largest centred square; a wider or taller picture shows more of the
+    scene around it.
+
+    Args:
+        name: A key of `SCENES`.
+        width: Width in pixels, at least 16.
+        height: Height in pixels, at least 16.
+
+    Raises:
+        KeyError: There is no such scene.
+        ValueError: A side is too short.
+    """
+    return scene_rows(name, width, height, 0, height)
+
+
+def scene_rows(name: str, width: int, height: int, start: int, stop: int) -> NDArray[np.uint8]:
+    """Rows `start` to `stop` (exclusive) of a scene, without drawing the others."""
+    painter, _ = _SCENES[name]
+    if width < MIN_SIDE or height < MIN_SIDE:
+        raise ValueError(
+            f"Expected a scene of at least {MIN_SIDE}x{MIN_SIDE} pixels. Got {width}x{height}."
+        )
+    return paint_rows(painter, (width, height), (start, stop), (0.0, 0.0, 1.0, 1.0), 3)

@@ -1,0 +1,10 @@
+"""Suites in the box: data only, one folder each."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+
+def starter() -> Path:
+    """Twelve drawn sources of distinct textures; seven cycles; works everywhere, costs nothing."""
+    return Path(__file__).parent / "starter" / "suite.toml"
