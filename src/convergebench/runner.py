@@ -1,0 +1,214 @@
+"""Running: walk every chain of a suite with every editor, and keep everything.
+
+Chains go in parallel, the steps of a chain in order. A frame and its record are durable before the
+next call of that chain is made, so a run can be killed at any moment and goes on with the exact
+next call.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+from convergebench.chain import Chain, ChainKey, FrameRef, count_outcomes
+from convergebench.editor import Editor
+from convergebench.errors import SettingsError, StoreMismatch, SuiteError
+from convergebench.frame import Frame
+from convergebench.planner import Job, RunSpec, as_config, concurrency, prepare
+from convergebench.registry import open_editor
+from convergebench.store import RunStore
+from convergebench.table import Table
+from convergebench.walk import Observer, Walk
+
+RESERVE: Final = 4
+"""Disk held back per call in flight, in sizes of the largest source."""
+
+
+@dataclass(frozen=True)
+class RunResult:
+    """How a run ended."""
+
+    path: Path
+    chains: int
+    chains_done: int
+    steps_made: int
+    outcomes: Mapping[str, int]
+    spent: float
+    stopped: str = ""
+    notes: tuple[str, ...] = ()
+
+    @property
+    def complete(self) -> bool:
+        """Whether every chain went to its end, good or bad."""
+        return self.chains_done == self.chains
+
+    @property
+    def table(self) -> Table:
+        """The outcomes as a table."""
+        notes = list(self.notes)
+        if self.stopped:
+            notes.append(f"Stopped: {self.stopped}.")
+        if not self.complete:
+            notes.append(f"Go on with: convergebench run {self.path}")
+        title = (
+            f"{self.path}: {self.chains_done} of {self.chains} chains done, "
+            f"{self.steps_made} steps made now, ${self.spent:.2f} spent in all"
+        )
+        return Table(title, ("outcome", "steps"), sorted(self.outcomes.items()), notes)
+
+    def __str__(self) -> str:
+        return str(self.table)
+
+    def _repr_html_(self) -> str:
+        return self.table._repr_html_()
+
+    def to_dict(self) -> dict[str, Any]:
+        """For `--json`."""
+        return {
+            "path": str(self.path),
+            "chains": self.chains,
+            "chains_done": self.chains_done,
+            "complete": self.complete,
+            "steps_made": self.steps_made,
+            "outcomes": dict(self.outcomes),
+            "spent": self.spent,
+            "stopped": self.stopped,
+            "notes": list(self.notes),
+        }
+
+
+def run(
+    directory: str | os.PathLike[str],
+    config: str | os.PathLike[str] | RunSpec | Mapping[str, Any] | None = None,
+    *,
+    retry_failed: bool = False,
+    observe: Observer | None = None,
+    **overrides: Any,
+) -> RunResult:
+    """Walk all chains, from where they are to where they should be.
+
+    Args:
+        directory: The run directory; made if it is not there, resumed if it is.
+        config: A run.toml, a table of the same keys, or a RunSpec. An existing run needs none.
+        retry_failed: Take up again the chains whose last outcome was `failed`.
+        observe: Called with a Progress after every event, one at a time.
+        **overrides: Single settings, named as in run.toml.
+    """
+    path = Path(directory)
+    job = prepare(path, as_config(config), **overrides)
+    keys = job.spec.keys(job.suite)
+    editors = {name: open_editor(name) for name in dict.fromkeys(k.editor for k in keys)}
+    _require_prices(job.spec, editors)
+    origins = {name: job.origin(name) for name in dict.fromkeys(k.source for k in keys)}
+    store = job.store or RunStore.create(path, job.suite, job.size)
+    with store.writing("run", reserve=_reserve(job, editors, keys, origins)) as notes:
+        store.write_json("spec.json", _kept(job.spec))
+        refs = _keep_sources(store, {**origins, **_other_sources(job, origins)})
+        known = {chain.key: chain for chain in store.chains()}
+        walk = Walk(
+            store,
+            job.spec,
+            editors,
+            {key: _chain(store, key, known, refs, editors) for key in keys},
+            begun=set(known),
+            spent=sum(chain.spent for chain in known.values()),
+            retry_failed=retry_failed,
+            observe=observe,
+        )
+        versions = {name: editor.spec.version for name, editor in editors.items()}
+        store.log_session("start", command="run", pid=os.getpid(), editors=versions, notes=notes)
+        walk.go()
+        store.log_session("end", pid=os.getpid(), stopped=walk.stopped, steps=walk.made)
+    chains = list(walk.chains.values())
+    return RunResult(
+        path=path,
+        chains=len(keys),
+        chains_done=sum(walk.is_done(chain) for chain in chains),
+        steps_made=walk.made,
+        outcomes=count_outcomes(chains),
+        spent=walk.budget.spent,
+        stopped=walk.stopped,
+        notes=tuple(notes),
+    )
+
+
+def _require_prices(spec: RunSpec, editors: Mapping[str, Editor]) -> None:
+    for name, editor in editors.items():
+        if spec.budget is not None and editor.spec.price is None:
+            raise SettingsError(
+                f"the price of {name} is unknown, so a budget cannot be held. "
+                "Leave the editor or the budget out."
+            )
+
+
+def _reserve(
+    job: Job,
+    editors: Mapping[str, Editor],
+    keys: list[ChainKey],
+    origins: Mapping[str, tuple[Frame, Frame | None]],
+) -> int:
+    """Bytes to hold back, so that every reply in flight can be saved when the disk fills up."""
+    in_flight = sum(
+        min(concurrency(job.spec, editor.spec), sum(key.editor == name for key in keys))
+        for name, editor in editors.items()
+    )
+    largest = max(len(source.data) for source, _ in origins.values())
+    return max(2**20, largest * RESERVE) * in_flight
+
+
+def _keep_sources(
+    store: RunStore, origins: Mapping[str, tuple[Frame, Frame | None]]
+) -> dict[str, tuple[FrameRef, FrameRef | None]]:
+    """Store the sources and remember which is which, so that a resume needs no suite folder."""
+    refs = {}
+    for name, (source, truth) in origins.items():
+        store.put(source)
+        if truth is not None:
+            store.put(truth)
+        refs[name] = (FrameRef.of(source), FrameRef.of(truth) if truth else None)
+    told = {
+        name: [ref.model_dump(mode="json") if ref else None for ref in pair]
+        for name, pair in refs.items()
+    }
+    before = store.read_json("sources.json") or {}
+    if {**before, **told} != before:
+        store.write_json("sources.json", {**before, **told})
+    return refs
+
+
+def _other_sources(
+    job: Job, origins: Mapping[str, tuple[Frame, Frame | None]]
+) -> dict[str, tuple[Frame, Frame | None]]:
+    """The suite's other sources, as far as they can be had: the floor is a mean over the suite."""
+    found = {}
+    for source in job.suite.source:
+        if source.name not in origins:
+            with contextlib.suppress(SuiteError):
+                found[source.name] = job.origin(source.name)
+    return found
+
+
+def _chain(
+    store: RunStore,
+    key: ChainKey,
+    known: Mapping[ChainKey, Chain],
+    refs: Mapping[str, tuple[FrameRef, FrameRef | None]],
+    editors: Mapping[str, Editor],
+) -> Chain:
+    version = editors[key.editor].spec.version
+    chain = known.get(key) or Chain(key, *refs[key.source], version)
+    if chain.editor_version != version:
+        raise StoreMismatch(
+            f"{store.path} was begun with {key.editor} version {chain.editor_version}, installed "
+            f"is version {version}. Use another directory; the two cannot be mixed."
+        )
+    return chain
+
+
+def _kept(spec: RunSpec) -> dict[str, Any]:
+    """The spec as stored: the suite itself is in suite.json, and its path is nobody's business."""
+    return spec.model_dump(mode="json", exclude_unset=True, exclude={"suite", "size"})

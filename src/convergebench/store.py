@@ -1,0 +1,349 @@
+"""The run directory: sole owner of paths, written by append or rename only.
+
+    run.json              what this run is: suite, size, versions
+    suite.json            the suite, so that scoring needs nothing else
+    sessions.jsonl        one line when a process starts on it, one when it ends
+    frames/ab/abcd….png   received bytes under their SHA-256
+    chains/ab/NAME.jsonl  a header, then one line per step
+    scores/*.parquet      score rows
+
+A killed process loses at most the calls in flight. `docs/files.md` describes every field.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import json
+import platform
+import time
+from collections.abc import Callable, Iterator, Sequence
+from datetime import UTC, datetime
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, Self
+
+from pydantic import ValidationError
+
+from convergebench.chain import Chain, ChainHeader, FrameRef, Step
+from convergebench.cycle import Record
+from convergebench.disk import (
+    FULL,
+    Reserve,
+    append_line,
+    hold_lock,
+    make_directory,
+    plain_errors,
+    write_new,
+)
+from convergebench.errors import StoreDamaged, StoreError, StoreMismatch, explain
+from convergebench.frame import EXTENSIONS, Frame, extension
+from convergebench.suite import Suite
+
+if TYPE_CHECKING:
+    import polars as pl
+
+FORMAT: Final = 1
+LIBRARIES: Final = ("convergebench", "numpy", "opencv-python-headless", "pillow", "polars", "scipy")
+
+SCORE_COLUMNS: Final = {
+    "chain": "String",
+    "step": "Int32",
+    "metric": "String",
+    "version": "String",
+    "against": "String",
+    "where": "String",
+    "value": "Float64",
+    "note": "String",
+}
+"""Columns of `scores/*.parquet`, in order; the first six are the key."""
+
+
+class RunInfo(Record):
+    """`run.json`."""
+
+    format: int = FORMAT
+    suite: str
+    fingerprint: str
+    size: int
+    created: str
+
+
+class RunStore:
+    """A run directory. Open for reading unless inside `writing()`."""
+
+    def __init__(self, path: Path, info: RunInfo, suite: Suite) -> None:
+        self.path: Final = path
+        self.info: Final = info
+        self.suite: Final = suite
+        self._reserve: Reserve | None = None
+
+    @classmethod
+    def create(cls, path: Path, suite: Suite, size: int) -> Self:
+        """Make a new run directory. Raises StoreError when the place is taken."""
+        if path.exists() and (not path.is_dir() or any(path.iterdir())):
+            raise StoreError(
+                f"{path} exists and is not a run directory. Choose another path, or empty it."
+            )
+        info = RunInfo(
+            suite=suite.label, fingerprint=suite.content_hash(), size=size, created=_now()
+        )
+        with plain_errors(path):
+            for part in ("frames/.new", "chains", "scores"):
+                make_directory(path / part)
+            scratch = path / "frames" / ".new"
+            write_new(path / "suite.json", suite.model_dump_json(indent=1).encode(), scratch)
+            # Last, because a directory with a run.json is a run directory.
+            write_new(path / "run.json", info.model_dump_json(indent=1).encode(), scratch)
+        return cls(path, info, suite)
+
+    @classmethod
+    def open(cls, path: Path) -> Self:
+        """Open an existing run directory. Raises StoreError, StoreDamaged."""
+        try:
+            info = RunInfo.model_validate_json((path / "run.json").read_bytes())
+            suite = Suite.model_validate_json((path / "suite.json").read_bytes())
+        except FileNotFoundError as error:
+            raise StoreError(
+                f"{path} is not a run directory (no {Path(error.filename).name}). "
+                "Make one with: convergebench run DIRECTORY --suite …"
+            ) from error
+        except OSError as error:
+            raise StoreError(f"cannot read {path} ({error.strerror})") from error
+        except ValidationError as error:
+            raise StoreDamaged(f"{path}: run.json or suite.json: {explain(error)}") from error
+        if info.format != FORMAT:
+            raise StoreError(f"{path} has format {info.format}, this version reads {FORMAT}")
+        return cls(path, info, suite)
+
+    @classmethod
+    def is_run(cls, path: Path) -> bool:
+        """Whether a path is a run directory."""
+        return (path / "run.json").is_file()
+
+    def require(self, suite: Suite, size: int) -> None:
+        """Raise StoreMismatch unless this run was made from that suite at that size."""
+        for what, here, asked in (
+            ("suite", self.info.suite, suite.label),
+            ("content of the suite", self.info.fingerprint[:12], suite.content_hash()[:12]),
+            ("source size", self.info.size, size),
+        ):
+            if here != asked:
+                raise StoreMismatch(
+                    f"{self.path} was made with {what} {here}, this command asks for {asked}. "
+                    "Use another directory; numbers of the two cannot be mixed."
+                )
+
+    # -- writing ------------------------------------------------------------------------------
+
+    @contextlib.contextmanager
+    def writing(self, what: str, *, reserve: int = 0) -> Iterator[list[str]]:
+        """Hold the directory for `run` or `score`. Yields notes on what was repaired on the way.
+
+        Raises:
+            StoreBusy: Another process holds it for the same purpose.
+            StoreFull: The reserve cannot be had.
+        """
+        with plain_errors(self.path), hold_lock(self.path / f"{what}.lock", what) as stale:
+            notes = [stale] if stale else []
+            if what == "run":
+                notes += self._repair()
+            if reserve:
+                self._reserve = Reserve(self.path / "reserve", reserve)
+                self._reserve.hold()
+            try:
+                yield notes
+            finally:
+                if self._reserve:
+                    self._reserve.release()
+                self._reserve = None
+
+    @property
+    def full(self) -> bool:
+        """Whether the reserve had to be given up: nothing new should be started."""
+        return self._reserve is not None and self._reserve.spent
+
+    def put(self, frame: Frame) -> None:
+        """Store a frame's bytes durably, once."""
+        path = self._frame_path(frame.digest, extension(frame.data))
+        if path.exists():
+            return
+        make_directory(path.parent)
+        self._saving(lambda: write_new(path, frame.data, self.path / "frames" / ".new"))
+
+    def start(self, chain: Chain) -> None:
+        """Write a new chain's header, its source and its truth being stored already."""
+        header = ChainHeader(
+            chain=chain.key,
+            editor_version=chain.editor_version,
+            source=chain.source,
+            truth=chain.truth,
+        )
+        path = self.chain_path(chain.key.id)
+        make_directory(path.parent)
+        self._saving(lambda: append_line(path, header.model_dump_json().encode()))
+
+    def append(self, chain: str, step: Step) -> None:
+        """Append a step to a chain's file, durably."""
+        line = step.model_dump_json().encode()
+        self._saving(lambda: append_line(self.chain_path(chain), line))
+
+    def log_session(self, event: str, **facts: Any) -> None:
+        """Append to `sessions.jsonl`: who worked on this run, when, with which versions."""
+        line = {"event": event, "at": _now(), **facts}
+        if event == "start":
+            line["versions"] = versions()
+        text = json.dumps(line, sort_keys=True).encode()
+        self._saving(lambda: append_line(self.path / "sessions.jsonl", text))
+
+    def add_scores(self, rows: pl.DataFrame) -> None:
+        """Add score rows as one new file."""
+        out = io.BytesIO()
+        rows.select(list(SCORE_COLUMNS)).write_parquet(out)
+        name = f"part-{time.time_ns():x}.parquet"
+        scratch = self.path / "scores"
+        with plain_errors(self.path):
+            make_directory(scratch)
+            write_new(scratch / name, out.getvalue(), self.path / "frames" / ".new")
+
+    def write_json(self, name: str, value: Any) -> Path:
+        """Write one of the derived files (`findings.json`, `floors.json`) by rename."""
+        path = self.path / name
+        text = json.dumps(value, indent=1, sort_keys=True, allow_nan=False, ensure_ascii=False)
+        with plain_errors(self.path):
+            write_new(path, text.encode(), self.path / "frames" / ".new")
+        return path
+
+    def read_json(self, name: str) -> Any:
+        """What `write_json` wrote under that name, or None. Raises StoreDamaged."""
+        path = self.path / name
+        try:
+            return json.loads(path.read_bytes())
+        except FileNotFoundError:
+            return None
+        except ValueError as error:
+            raise StoreDamaged(f"{path} is not valid JSON: {error}") from error
+
+    def _saving(self, write: Callable[[], None]) -> None:
+        try:
+            write()
+        except OSError as error:
+            # Give up the reserve once: replies in flight were paid for and must still be saved.
+            if error.errno not in FULL or not self._reserve or not self._reserve.give_up():
+                raise
+            write()
+
+    # -- reading ------------------------------------------------------------------------------
+
+    def frame(self, ref: FrameRef) -> Frame:
+        """Read a stored frame. Raises StoreDamaged when it is not there."""
+        path = self.frame_path(ref)
+        try:
+            return Frame(path.read_bytes(), digest=ref.sha256)
+        except OSError as error:
+            raise StoreDamaged(
+                f"frame {path} cannot be read ({error.strerror}). "
+                f"`convergebench verify {self.path}` lists what is missing."
+            ) from error
+
+    def frame_path(self, ref: FrameRef) -> Path:
+        """Where a frame's bytes are."""
+        return self._frame_path(ref.sha256, EXTENSIONS.get(ref.format, ".bin"))
+
+    def chain_path(self, chain: str) -> Path:
+        """Where a chain's records are."""
+        return self.path / "chains" / chain.rpartition("--")[2][:2] / f"{chain}.jsonl"
+
+    def chains(self) -> list[Chain]:
+        """All chains, sorted by id. Raises StoreDamaged."""
+        return [self.read_chain(path)[0] for path in sorted(self.chain_files())]
+
+    def chain_files(self) -> list[Path]:
+        """The chains' files."""
+        return [p for p in (self.path / "chains").glob("*/*.jsonl") if p.stat().st_size]
+
+    def read_chain(self, path: Path) -> tuple[Chain, bytes]:
+        """A chain from its file, and what is torn off at its end (empty when nothing is)."""
+        lines = path.read_bytes().split(b"\n")
+        torn = lines.pop()
+        if lines and not _is_json(lines[-1]):
+            torn = lines.pop() + b"\n" + torn
+        header, steps = None, []
+        for number, line in enumerate(lines, 1):
+            try:
+                if header is None:
+                    header = ChainHeader.model_validate_json(line)
+                else:
+                    steps.append(Step.model_validate_json(line))
+            except ValidationError as error:
+                raise StoreDamaged(f"{path}, line {number}: {explain(error)}") from error
+        if header is None:
+            raise StoreDamaged(f"{path} has no header line")
+        return Chain(
+            header.chain, header.source, header.truth, header.editor_version, tuple(steps)
+        ), torn
+
+    def scores(self) -> pl.DataFrame:
+        """All score rows; of rows with equal keys the newest."""
+        import polars as pl
+
+        schema = {name: getattr(pl, kind)() for name, kind in SCORE_COLUMNS.items()}
+        parts = sorted((self.path / "scores").glob("part-*.parquet"))
+        if not parts:
+            return pl.DataFrame(schema=schema)
+        rows = pl.concat([pl.read_parquet(part) for part in parts])
+        key = list(SCORE_COLUMNS)[:6]
+        return rows.unique(key, keep="last", maintain_order=True)
+
+    # -- repairing ----------------------------------------------------------------------------
+
+    def _repair(self) -> list[str]:
+        """Cut torn last lines and sweep unfinished files, after a kill or a power cut."""
+        notes = []
+        for path in (self.path / "chains").glob("*/*.jsonl"):
+            lines = path.read_bytes()
+            if lines.endswith(b"\n") and _is_json(lines[:-1].rpartition(b"\n")[2]):
+                continue
+            if not lines.strip(b"\n") or b"\n" not in lines:
+                path.unlink()
+                torn = lines
+            else:
+                torn = self.read_chain(path)[1]
+                with open(path, "r+b") as file:
+                    file.truncate(len(lines) - len(torn))
+            notes.append(f"{path.name}: removed {len(torn)} bytes of a record cut off in writing")
+        for left in (self.path / "frames" / ".new").glob("*"):
+            left.unlink()
+        return notes
+
+    def _frame_path(self, digest: str, ending: str) -> Path:
+        return self.path / "frames" / digest[:2] / (digest + ending)
+
+
+def versions() -> dict[str, str]:
+    """Versions of all that can move a number: Python, platform and libraries."""
+    found = {"python": platform.python_version(), "platform": platform.platform()}
+    for name in LIBRARIES:
+        with contextlib.suppress(PackageNotFoundError):
+            found[name] = version(name)
+    return found
+
+
+def rows_frame(rows: Sequence[dict[str, Any]]) -> pl.DataFrame:
+    """Score rows as a table with the right columns and types."""
+    import polars as pl
+
+    schema = {name: getattr(pl, kind)() for name, kind in SCORE_COLUMNS.items()}
+    return pl.DataFrame(rows, schema=schema, orient="row")
+
+
+def _now() -> str:
+    return datetime.now(UTC).isoformat(timespec="seconds").replace("+00:00", "Z")
+
+
+def _is_json(line: bytes) -> bool:
+    try:
+        json.loads(line)
+    except ValueError:
+        return False
+    return True
