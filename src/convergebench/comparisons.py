@@ -1,0 +1,104 @@
+"""Which frame is compared with what, and where: pure bookkeeping, no pixels.
+
+A score row is keyed by (chain, step, metric, version, against, where). `against` is
+
+* `home`: what the cycle says this frame should equal;
+* `previous`: the frame before, exactly flipped or turned if that was the edit, so that the number
+  is the size of the step and not of the turn;
+* `none`: nothing, for no-reference metrics;
+* the name of another source, in the rows of the suite's *floor* (chain `floor--SOURCE`).
+
+`where` is `all`, or `inside` / `outside` of the region that the edits in question may touch.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final, Literal
+
+from convergebench.chain import Chain
+from convergebench.cycle import Box, Cycle, Home
+from convergebench.metric import MetricSpec
+from convergebench.suite import Source, region_box
+
+FLOOR_PREFIX: Final = "floor--"
+FLOOR_OTHERS: Final = 12
+"""With how many other sources each is compared for the floor: all of them in a small suite."""
+
+Against = Literal["home", "previous"]
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """One thing to measure on one frame."""
+
+    step: int
+    against: str
+    where: str = "all"
+    home: Home | None = None
+    boxes: tuple[Box, ...] = ()
+
+
+def comparisons(
+    chain: Chain, cycle: Cycle, source: Source, spec: MetricSpec, against: tuple[str, ...]
+) -> list[Comparison]:
+    """Everything one metric has to measure on a chain as long as it is now."""
+    if spec.kind == "no-reference":
+        return [Comparison(step, "none") for step in range(len(chain.frames))]
+    found: list[Comparison] = []
+    for step in range(1, len(chain.frames)):
+        home = cycle.home(step)
+        if "home" in against and home is not None and _measurable(home, chain, spec):
+            first = (cycle.round_of(step) - 1) * cycle.period + 1
+            boxes = _boxes(cycle, source, range(first, step + 1))
+            found += _places(Comparison(step, "home", home=home, boxes=boxes), spec)
+        if "previous" in against:
+            boxes = _boxes(cycle, source, range(step, step + 1))
+            found += _places(
+                Comparison(step, "previous", home=_exact(cycle, step), boxes=boxes), spec
+            )
+    return found
+
+
+def floor_pairs(sources: list[str]) -> list[tuple[str, str]]:
+    """Ordered pairs of sources whose likeness is the suite's floor.
+
+    Every source with every other, or with its next twelve (in the suite's order, wrapping round)
+    in suites so large that all pairs would take longer than the run.
+    """
+    count = len(sources)
+    return [
+        (name, sources[(index + offset) % count])
+        for index, name in enumerate(sources)
+        for offset in range(1, min(count, FLOOR_OTHERS + 1))
+    ]
+
+
+def _measurable(home: Home, chain: Chain, spec: MetricSpec) -> bool:
+    if home.of == "truth" and chain.truth is None:
+        return False
+    return spec.kind == "semantic" or not home.content_only
+
+
+def _exact(cycle: Cycle, step: int) -> Home:
+    operation = cycle.edit_at(step).operation
+    if operation and operation.kind == "flip":
+        return Home(flip=operation.axis)
+    if operation and operation.kind == "turn":
+        return Home(quarters=operation.quarters or 0)
+    return Home()
+
+
+def _boxes(cycle: Cycle, source: Source, steps: range) -> tuple[Box, ...]:
+    """Regions of these steps' edits; empty as soon as one of them may touch the whole picture."""
+    boxes = [region_box(cycle.edit_at(step), source) for step in steps]
+    return () if None in boxes else tuple(dict.fromkeys(box for box in boxes if box))
+
+
+def _places(whole: Comparison, spec: MetricSpec) -> list[Comparison]:
+    if not (whole.boxes and spec.regional):
+        return [whole]
+    return [
+        Comparison(whole.step, whole.against, where, whole.home, whole.boxes)
+        for where in ("all", "inside", "outside")
+    ]

@@ -1,0 +1,289 @@
+"""Measuring one chain: each frame is decoded once for all metrics asked.
+
+This is what a scoring worker does. It reads frames from the run directory and answers rows; it
+writes nothing.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections import OrderedDict
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+
+from convergebench.chain import Chain, FrameRef
+from convergebench.comparisons import FLOOR_PREFIX, Comparison, comparisons
+from convergebench.cycle import Box, Home
+from convergebench.errors import ConvergeBenchError
+from convergebench.frame import decode, resize
+from convergebench.metric import Metric, NoScore, Picture, StepView
+from convergebench.registry import open_metric
+from convergebench.store import RunStore
+from convergebench.suite import Suite
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+BATCH_PIXELS: Final = 8_000_000
+"""Frames are handed to metrics in batches of about so many pixels, so memory stays bounded."""
+
+Row = tuple[str, int, str, str, str, str, float | None, str | None]
+
+
+@dataclass(frozen=True)
+class Unit:
+    """A worker's piece of work: one chain (or one source's floor), and what is already known.
+
+    `known` are the (step, metric@version, against, where) that need no second measurement.
+    """
+
+    chain: str
+    metrics: tuple[str, ...]
+    against: tuple[str, ...]
+    steps: tuple[int, ...] | None
+    others: tuple[str, ...]
+    known: frozenset[tuple[int, str, str, str]]
+
+    def to_json(self) -> str:
+        """One line for the worker's pipe."""
+        return json.dumps(
+            {
+                "chain": self.chain,
+                "metrics": self.metrics,
+                "against": self.against,
+                "steps": self.steps,
+                "others": self.others,
+                "known": sorted(self.known),
+            }
+        )
+
+    @classmethod
+    def from_json(cls, line: str | bytes) -> Unit:
+        """Read a line written by `to_json`."""
+        told = json.loads(line)
+        return cls(
+            chain=told["chain"],
+            metrics=tuple(told["metrics"]),
+            against=tuple(told["against"]),
+            steps=None if told["steps"] is None else tuple(told["steps"]),
+            others=tuple(told["others"]),
+            known=frozenset((s, m, a, w) for s, m, a, w in told["known"]),
+        )
+
+
+def missing(
+    suite: Suite, unit: Unit, metrics: Iterable[Metric], chain: Chain | None
+) -> Iterator[tuple[Metric, Comparison]]:
+    """What a unit has to measure and does not know yet; `chain` is None for a floor."""
+    for metric in metrics:
+        if chain is None:
+            items = [Comparison(0, other) for other in unit.others]
+        else:
+            cycle, source = suite.cycle_of(chain.key.cycle), suite.source_named(chain.key.source)
+            items = comparisons(chain, cycle, source, metric.spec, unit.against)
+        for item in items:
+            asked = unit.steps is None or item.step in unit.steps
+            key = (item.step, metric.spec.label, item.against, item.where)
+            if asked and key not in unit.known:
+                yield metric, item
+
+
+class Measurer:
+    """Measures units of one run. Metrics and the last sources stay loaded between units."""
+
+    def __init__(self, path: Path) -> None:
+        self._store = RunStore.open(path)
+        self._metrics: dict[str, Metric] = {}
+        self._sources: OrderedDict[str, Picture] = OrderedDict()
+        self._origins: Mapping[str, Any] = self._store.read_json("sources.json") or {}
+        self.decoded = 0
+
+    def nulls(self, unit: Unit, reason: str) -> list[Row]:
+        """The rows of a unit that cannot be measured at all."""
+        metrics = [self._metric(name) for name in unit.metrics]
+        chain = None if unit.chain.startswith(FLOOR_PREFIX) else self._stored(unit.chain)
+        return [
+            row
+            for metric, item in missing(self._store.suite, unit, metrics, chain)
+            for row in _score(unit.chain, [(metric, item, NoScore(reason))])
+        ]
+
+    def measure(self, unit: Unit) -> list[Row]:
+        """All rows of a unit that are not known yet."""
+        metrics = [self._metric(name) for name in unit.metrics]
+        if unit.chain.startswith(FLOOR_PREFIX):
+            return list(self._floor(unit, metrics))
+        return list(self._chain(unit, metrics))
+
+    def _stored(self, chain: str) -> Chain:
+        return self._store.read_chain(self._store.chain_path(chain))[0]
+
+    def _metric(self, name: str) -> Metric:
+        if name not in self._metrics:
+            self._metrics[name] = open_metric(name)
+        return self._metrics[name]
+
+    # -- chains -------------------------------------------------------------------------------
+
+    def _chain(self, unit: Unit, metrics: list[Metric]) -> Iterator[Row]:
+        chain = self._stored(unit.chain)
+        todo: dict[int, list[tuple[Metric, Comparison]]] = {}
+        for metric, item in missing(self._store.suite, unit, metrics, chain):
+            todo.setdefault(item.step, []).append((metric, item))
+        homes: dict[Home, Picture | NoScore] = {}
+        before: tuple[int, Picture | NoScore] = (-1, NoScore("not read"))
+        batch: list[tuple[Metric, Comparison, StepView | NoScore]] = []
+        pixels = 0
+        for step in sorted(todo):
+            previous = None
+            if any(item.against == "previous" for _, item in todo[step]):
+                previous = before[1] if before[0] == step - 1 else self._read(chain, step - 1)
+            frame = self._read(chain, step)
+            pairs: dict[tuple[str, Home | None], StepView | NoScore] = {}
+            for metric, item in todo[step]:
+                kind = (item.against, item.home)
+                if kind not in pairs:
+                    pairs[kind] = self._pair(chain, item, frame, previous, homes)
+                batch.append((metric, item, _limited(pairs[kind], item)))
+            before = (step, frame)
+            pixels += frame.pixels.size // 3 if isinstance(frame, Picture) else 0
+            if pixels >= BATCH_PIXELS:
+                yield from _score(unit.chain, batch)
+                batch, pixels = [], 0
+        yield from _score(unit.chain, batch)
+
+    def _read(self, chain: Chain, step: int) -> Picture | NoScore:
+        """The decoded frame of a step; frame 0, which many chains share, is kept."""
+        ref = chain.frames[step]
+        return self._kept(ref) if step == 0 else self._decode(ref)
+
+    def _pair(
+        self,
+        chain: Chain,
+        item: Comparison,
+        frame: Picture | NoScore,
+        previous: Picture | NoScore | None,
+        homes: dict[Home, Picture | NoScore],
+    ) -> StepView | NoScore:
+        if isinstance(frame, NoScore):
+            return frame
+        if item.against == "none":
+            return StepView(frame)
+        if item.against == "previous":
+            reference = _moved(previous, item.home) if previous else NoScore("no frame before")
+        else:
+            home = item.home or Home()
+            if home not in homes:
+                origin = chain.truth if home.of == "truth" and chain.truth else chain.source
+                homes[home] = _moved(self._kept(origin), home)
+            reference = homes[home]
+        return reference if isinstance(reference, NoScore) else _view(frame, reference)
+
+    def _decode(self, ref: FrameRef) -> Picture | NoScore:
+        try:
+            self.decoded += 1
+            return Picture(decode(self._store.frame(ref).data)[0])
+        except ConvergeBenchError as error:
+            return NoScore(str(error))
+
+    def _kept(self, ref: FrameRef) -> Picture | NoScore:
+        """A source's picture; chains come sorted by source, so the last two are enough."""
+        if ref.sha256 not in self._sources:
+            made = self._decode(ref)
+            if isinstance(made, NoScore):
+                return made
+            self._sources[ref.sha256] = made
+            if len(self._sources) > 2:
+                self._sources.popitem(last=False)
+        return self._sources[ref.sha256]
+
+    # -- the floor ----------------------------------------------------------------------------
+
+    def _floor(self, unit: Unit, metrics: list[Metric]) -> Iterator[Row]:
+        home = self._decode(self._source(unit.chain.removeprefix(FLOOR_PREFIX)))
+        todo: dict[str, list[tuple[Metric, Comparison]]] = {}
+        for metric, item in missing(self._store.suite, unit, metrics, None):
+            todo.setdefault(item.against, []).append((metric, item))
+        for other, wanted in todo.items():
+            frame = self._decode(self._source(other))
+            view: StepView | NoScore
+            if isinstance(home, NoScore):
+                view = home
+            else:
+                view = frame if isinstance(frame, NoScore) else _view(frame, home)
+            yield from _score(unit.chain, [(metric, item, view) for metric, item in wanted])
+
+    def _source(self, name: str) -> FrameRef:
+        return FrameRef.model_validate(self._origins[name][0])
+
+
+def _moved(picture: Picture | NoScore, home: Home | None) -> Picture | NoScore:
+    if isinstance(picture, NoScore) or home is None:
+        return picture
+    moved = home.view(picture.pixels)
+    return picture if moved is picture.pixels else Picture(moved)
+
+
+def _view(frame: Picture, reference: Picture) -> StepView:
+    """A pair of equal size: the frame is resampled to the reference's where they differ."""
+    if frame.size != reference.size:
+        frame = frame.shared(
+            ("resized", reference.size), lambda p: Picture(resize(p.pixels, *reference.size))
+        )
+    return StepView(frame, reference)
+
+
+def _limited(view: StepView | NoScore, item: Comparison) -> StepView | NoScore:
+    if isinstance(view, NoScore) or item.where == "all":
+        return view
+    inside = view.shared(("mask", item.boxes), lambda: _mask(item.boxes, *view.frame.size))
+    mask = inside if item.where == "inside" else ~inside
+    return StepView(view.frame, view.reference, mask, view.memo)
+
+
+def _mask(boxes: Iterable[Box], width: int, height: int) -> NDArray[np.bool_]:
+    mask = np.zeros((height, width), dtype=np.bool_)
+    for x0, y0, x1, y1 in boxes:
+        rows = slice(math.floor(y0 * height), math.ceil(y1 * height))
+        mask[rows, math.floor(x0 * width) : math.ceil(x1 * width)] = True
+    return mask
+
+
+def _score(chain: str, batch: list[tuple[Metric, Comparison, StepView | NoScore]]) -> Iterator[Row]:
+    """Score a batch, metric by metric; what cannot be measured becomes null with its reason."""
+    metrics = {id(metric): metric for metric, _, _ in batch}
+    for metric in metrics.values():
+        mine = [(item, view) for m, item, view in batch if m is metric]
+        views = [view for _, view in mine if isinstance(view, StepView)]
+        values = iter(_values(metric.score, views))
+        for item, view in mine:
+            value = view if isinstance(view, NoScore) else next(values)
+            name, version = metric.spec.name, metric.spec.version
+            head = (chain, item.step, name, version, item.against, item.where)
+            yield (
+                (*head, None, value.reason) if isinstance(value, NoScore) else (*head, value, None)
+            )
+
+
+def _values(score: Callable[[list[StepView]], Any], views: list[StepView]) -> list[float | NoScore]:
+    try:
+        values = list(score(views)) if views else []
+    except Exception as error:  # a metric is foreign code: one bad frame must not end the run
+        if len(views) > 1:
+            return [value for view in views for value in _values(score, [view])]
+        return [NoScore(f"{type(error).__name__}: {error}")]
+    if len(values) != len(views):
+        return [NoScore(f"{len(values)} values for {len(views)} views")] * len(views)
+    return [
+        value
+        if isinstance(value, NoScore)
+        else NoScore("not a number")
+        if math.isnan(value)
+        else float(value)
+        for value in values
+    ]

@@ -1,0 +1,204 @@
+"""Scoring: stored chains in, score rows out. Calls no editor, ever.
+
+Only what is missing is computed. The suite's *floor* (each source against the others) is scored
+along, because convergence is defined by it.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Final
+
+from convergebench.chain import Chain
+from convergebench.comparisons import FLOOR_PREFIX, floor_pairs
+from convergebench.errors import ConvergeBenchError, MetricUnavailable, SettingsError
+from convergebench.measure import Row, Unit, missing
+from convergebench.metric import Metric
+from convergebench.registry import open_metric
+from convergebench.store import SCORE_COLUMNS, RunStore, rows_frame
+from convergebench.table import Table
+from convergebench.workers import Measured, measure_all
+
+DEFAULT_METRICS: Final = ("psnr", "ssim", "ssim-rgb", "ssim-uniform")
+SAVE_EVERY: Final = 20.0
+"""Seconds between two saves of finished rows."""
+
+
+@dataclass(frozen=True)
+class ScoreProgress:
+    """Where scoring stands."""
+
+    units: int
+    units_done: int
+    rows: int
+    event: str = ""
+
+
+@dataclass
+class ScoreResult:
+    """What was scored."""
+
+    path: Path
+    metrics: tuple[str, ...]
+    new: int = 0
+    null: int = 0
+    known: int = 0
+    decoded: int = 0
+    problems: list[str] = field(default_factory=list)
+
+    @property
+    def table(self) -> Table:
+        """The counts as a table."""
+        title = f"{self.path}: {self.new} new scores, {self.known} known before"
+        rows = [("new", self.new), ("of them null", self.null), ("known before", self.known)]
+        notes = [f"Metrics: {', '.join(self.metrics)}", *self.problems]
+        return Table(title, ("scores", "count"), rows, notes)
+
+    def __str__(self) -> str:
+        return str(self.table)
+
+    def _repr_html_(self) -> str:
+        return self.table._repr_html_()
+
+    def to_dict(self) -> dict[str, Any]:
+        """For `--json`."""
+        return {
+            "path": str(self.path),
+            "metrics": list(self.metrics),
+            "new": self.new,
+            "null": self.null,
+            "known": self.known,
+            "frames_decoded": self.decoded,
+            "problems": self.problems,
+        }
+
+
+def score(
+    directory: str | os.PathLike[str],
+    metrics: Sequence[str] | None = None,
+    *,
+    against: Sequence[str] = ("home", "previous"),
+    steps: Iterable[int] | None = None,
+    workers: int | None = None,
+    retry_null: bool = False,
+    observe: Callable[[ScoreProgress], None] | None = None,
+) -> ScoreResult:
+    """Compute every score that is missing.
+
+    Args:
+        directory: The run directory.
+        metrics: Names of metrics; the built-in ones by default.
+        against: What frames are compared with: `home`, `previous` or both.
+        steps: Which steps to score; all by default.
+        workers: Processes; one per core by default.
+        retry_null: Measure again what came out null before.
+        observe: Called with a ScoreProgress after every chain.
+    """
+    for word in against:
+        if word not in ("home", "previous"):
+            raise SettingsError(f"frames are compared with 'home' or 'previous', got {word!r}")
+    store = RunStore.open(Path(directory))
+    opened, problems = _open(metrics or DEFAULT_METRICS)
+    result = ScoreResult(store.path, tuple(opened), problems=problems)
+    with store.writing("score"):
+        units, result.known = _units(store, opened, tuple(against), steps, retry_null)
+        count = workers or min(os.cpu_count() or 1, len(units))
+        saver = _Saver(store)
+        try:
+            for done, measured in enumerate(measure_all(store.path, units, count), 1):
+                saver.add(_rows(measured, opened, result))
+                if observe:
+                    observe(ScoreProgress(len(units), done, result.new, measured.problem))
+        finally:
+            saver.save()
+    return result
+
+
+def _open(names: Sequence[str]) -> tuple[dict[str, Metric], list[str]]:
+    """The metrics that can be used; the others as problems. Raises when none is left."""
+    opened: dict[str, Metric] = {}
+    problems: list[str] = []
+    for name in dict.fromkeys(names):
+        try:
+            opened[name] = open_metric(name)
+        except MetricUnavailable as error:
+            problems.append(f"{name} is left out: {error}")
+    if not opened:
+        raise ConvergeBenchError(problems[0])
+    return opened, problems
+
+
+def _units(
+    store: RunStore,
+    metrics: dict[str, Metric],
+    against: tuple[str, ...],
+    steps: Iterable[int] | None,
+    retry_null: bool,
+) -> tuple[list[Unit], int]:
+    """The work, a chain (or a source's floor) a unit; and how many of its scores are known."""
+    import polars as pl
+
+    labels = {metric.spec.label for metric in metrics.values()}
+    label = pl.concat_str("metric", "version", separator="@")
+    rows = store.scores().with_columns(label=label).filter(pl.col("label").is_in(sorted(labels)))
+    if retry_null:
+        rows = rows.filter(pl.col("value").is_not_null())
+    known: dict[str, set[tuple[int, str, str, str]]] = {}
+    for chain, *key in rows.select("chain", "step", "label", "against", "where").iter_rows():
+        known.setdefault(chain, set()).add(tuple(key))
+    asked = None if steps is None else tuple(sorted(set(steps)))
+    chains = sorted(store.chains(), key=lambda c: (c.key.source, c.key.id))
+    units: list[tuple[Unit, Chain | None]] = [
+        (Unit(c.key.id, tuple(metrics), against, asked, (), frozenset(known.get(c.key.id, ()))), c)
+        for c in chains
+    ]
+    compared = tuple(n for n, m in metrics.items() if m.spec.kind != "no-reference")
+    others: dict[str, list[str]] = {}
+    for name, other in floor_pairs(list(store.read_json("sources.json") or {})):
+        others.setdefault(FLOOR_PREFIX + name, []).append(other)
+    units += [
+        (Unit(name, compared, against, None, tuple(names), frozenset(known.get(name, ()))), None)
+        for name, names in others.items()
+    ]
+    todo = [
+        unit
+        for unit, chain in units
+        if any(missing(store.suite, unit, [metrics[name] for name in unit.metrics], chain))
+    ]
+    return todo, sum(len(keys) for keys in known.values())
+
+
+class _Saver:
+    """Gathers rows and saves them now and then, so that a kill loses seconds, not hours."""
+
+    def __init__(self, store: RunStore) -> None:
+        self._store = store
+        self._rows: list[Row] = []
+        self._saved = time.monotonic()
+
+    def add(self, rows: Sequence[Row]) -> None:
+        self._rows += rows
+        if time.monotonic() - self._saved > SAVE_EVERY:
+            self.save()
+
+    def save(self) -> None:
+        if self._rows:
+            names = list(SCORE_COLUMNS)
+            self._store.add_scores(
+                rows_frame([dict(zip(names, row, strict=True)) for row in self._rows])
+            )
+        self._rows = []
+        self._saved = time.monotonic()
+
+
+def _rows(measured: Measured, metrics: dict[str, Metric], result: ScoreResult) -> Sequence[Row]:
+    result.decoded += measured.decoded
+    if measured.problem:
+        result.problems.append(f"{measured.unit.chain}: {measured.problem}")
+    result.new += len(measured.rows)
+    result.null += sum(row[6] is None for row in measured.rows)
+    return measured.rows
