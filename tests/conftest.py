@@ -1,0 +1,51 @@
+"""Fixtures for all tests: no network, no keys, and the data folder where it is."""
+
+from __future__ import annotations
+
+import os
+import re
+import socket
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.support.plugins import install_test_plugin
+
+ROOT = Path(__file__).resolve().parents[1]
+LOOPBACK = {"127.0.0.1", "::1", "localhost"}
+
+
+@pytest.fixture(autouse=True)
+def _alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Tests reach nothing but this machine, and know no keys."""
+    connect = socket.socket.connect
+
+    def guarded(self: socket.socket, address: Any) -> None:
+        if isinstance(address, tuple) and address[0] not in LOOPBACK:
+            raise OSError(f"tests may not reach {address[0]}")
+        connect(self, address)
+
+    monkeypatch.setattr(socket.socket, "connect", guarded)
+    for name in os.environ:
+        if re.search(r"(_KEY|_TOKEN|_SECRET)$", name):
+            monkeypatch.delenv(name)
+
+
+@pytest.fixture(scope="session")
+def shared() -> Path:
+    """The folder of real data beside the repository; the test is skipped where it is absent."""
+    path = Path(os.environ.get("CONVERGEBENCH_SHARED", ROOT.parent / "shared"))
+    if not (path / "data").is_dir():
+        pytest.skip(f"needs the data folder {path}, which is not part of the repository")
+    return path
+
+
+@pytest.fixture
+def test_plugin(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """The editors and metrics of tests/support, installed as a real plug-in package."""
+    place = install_test_plugin(tmp_path / "plugin")
+    monkeypatch.syspath_prepend(str(place))
+    monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(place), str(ROOT)]))
+    yield place

@@ -1,0 +1,68 @@
+"""Metrics for tests, loaded through entry points like any plug-in."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+from collections.abc import Callable
+
+from convergebench.errors import MetricUnavailable
+from convergebench.metric import LiftedMetric, Metric, MetricSpec, NoScore, StepView
+
+
+def _spec(name: str) -> MetricSpec:
+    return MetricSpec(name, "1", "no-reference", True)
+
+
+def _metric(name: str, measure: Callable[[StepView], float | NoScore]) -> LiftedMetric:
+    return LiftedMetric(_spec(name), measure)
+
+
+def counting() -> Metric:
+    """The mean of the picture; notes every measurement in a file."""
+
+    def measure(view: StepView) -> float:
+        with open(os.environ["COUNTING_METRIC_LOG"], "a") as file:
+            file.write("measured\n")
+        return float(view.frame.pixels.mean())
+
+    return _metric("counting-metric", measure)
+
+
+def deadly() -> Metric:
+    """Kills its process, as a crash in a native library would."""
+
+    def measure(view: StepView) -> float:
+        os.kill(os.getpid(), signal.SIGKILL)
+        return 0.0
+
+    return _metric("deadly-metric", measure)
+
+
+def faulty() -> Metric:
+    """Raises on dark pictures, answers NaN on bright ones, works otherwise."""
+
+    def measure(view: StepView) -> float:
+        mean = float(view.frame.pixels.mean())
+        if mean < 100:
+            raise ZeroDivisionError("too dark")
+        return float("nan") if mean > 150 else mean
+
+    return _metric("faulty-metric", measure)
+
+
+def noisy() -> Metric:
+    """Prints to stdout while it measures."""
+
+    def measure(view: StepView) -> float:
+        print("loading checkpoint …")
+        sys.stdout.flush()
+        return 1.0
+
+    return _metric("noisy-metric", measure)
+
+
+def unavailable() -> Metric:
+    """Lacks its weights."""
+    raise MetricUnavailable("its weights are not here. Get them with: convergebench weights pull x")

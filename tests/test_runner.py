@@ -1,0 +1,349 @@
+from __future__ import annotations
+
+import signal
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from convergebench.budget import Budget
+from convergebench.chain import Chain
+from convergebench.errors import SettingsError, StoreBusy, StoreError, StoreMismatch, UnknownName
+from convergebench.planner import CONTROLS, plan
+from convergebench.runner import run
+from convergebench.store import RunStore
+from convergebench.verifier import verify
+from convergebench.walk import Progress
+from tests.support.runs import records, write_suite
+
+pytestmark = pytest.mark.usefixtures("test_plugin")
+
+
+@pytest.fixture
+def suite(tmp_path: Path) -> str:
+    return str(write_suite(tmp_path / "suite"))
+
+
+def one_chain(tmp_path: Path, suite: str, script: str, **more: Any) -> Chain:
+    """Walk a single scripted chain and return it."""
+    table = {
+        "suite": suite,
+        "editors": [f"scripted,script={script}"],
+        "sources": ["s0"],
+        "cycles": ["copy"],
+        "steps": 4,
+        "controls": False,
+        "deadline": 0.5,
+        **more,
+    }
+    run(tmp_path / "run", table)
+    (chain,) = RunStore.open(tmp_path / "run").chains()
+    return chain
+
+
+def outcomes(chain: Chain) -> list[str]:
+    return [step.outcome for step in chain.steps]
+
+
+@pytest.mark.parametrize(
+    ("script", "expected", "detail"),
+    [
+        ("", ["edited"] * 4, ""),
+        ("3:refuse", ["edited", "edited", "refused"], "shows a banana"),
+        ("2:empty", ["edited", "no-image"], "only text came back"),
+        ("1:nothing", ["no-image"], "no bytes"),
+        ("2:truncated", ["edited", "malformed"], "png that cannot be decoded"),
+        ("2:html", ["edited", "malformed"], "start with '<html>502 Bad Ga'"),
+        ("2:fail", ["edited", "failed"], "no such model"),
+        ("2:sleep-5", ["edited", "failed"], "timed out after 0.5 s"),
+        ("2:bug", ["edited", "failed"], "RuntimeError: unexpected"),
+        ("2:busy|busy|ok", ["edited"] * 4, ""),
+        ("2:busy", ["edited", "failed"], "unavailable after 3 attempts: too many requests"),
+        ("2:busy-9999", ["edited", "failed"], "unavailable for 9999 s"),
+        ("2:busy|refuse", ["edited", "refused"], "banana"),
+    ],
+)
+def test_every_outcome_is_recorded(
+    tmp_path: Path, suite: str, script: str, expected: list[str], detail: str
+) -> None:
+    chain = one_chain(tmp_path, suite, script, retries=2)
+    assert outcomes(chain) == expected
+    last = chain.steps[-1]
+    assert detail in last.detail
+    if last.outcome == "malformed":
+        assert last.frame is not None
+        assert RunStore.open(tmp_path / "run").frame(last.frame).data, "the bytes are kept"
+    # A second run has nothing left to do: failures are data.
+    assert run(tmp_path / "run").steps_made == 0
+    assert verify(tmp_path / "run").sound
+
+
+def test_what_the_editor_told_is_kept(tmp_path: Path, suite: str) -> None:
+    chain = one_chain(tmp_path, suite, "2:busy|ok")
+    first, second = chain.steps[:2]
+    assert (first.call.model, first.call.reasoning) == ("scripted-1", "I copied it.")
+    assert (first.attempts, second.attempts) == (1, 2)
+    assert first.prompt == "Copy the picture."
+    assert first.inputs == (chain.source.sha256,)
+    assert first.seed == chain.key.seed(1)
+
+
+def test_asked_waiting_time_is_honoured(tmp_path: Path, suite: str) -> None:
+    clock = time.monotonic()
+    one_chain(tmp_path, suite, "1:busy-0.4|busy-0.3|ok")
+    assert time.monotonic() - clock >= 0.7
+
+
+def test_secrets_do_not_reach_the_record(
+    tmp_path: Path, suite: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SCRIPTED_API_KEY", "sk-marker-1234567890")
+    chain = one_chain(tmp_path, suite, "2:bug")
+    assert "key <SCRIPTED_API_KEY>" in chain.steps[-1].detail
+    for path in (tmp_path / "run").rglob("*"):
+        assert not path.is_file() or b"sk-marker" not in path.read_bytes()
+
+
+def test_failed_chains_are_taken_up_again_only_when_asked(tmp_path: Path, suite: str) -> None:
+    chain = one_chain(tmp_path, suite, "2:down|down|ok", retries=0)
+    assert outcomes(chain) == ["edited", "failed"]
+    again = run(tmp_path / "run", retry_failed=True, retries=0)
+    assert again.outcomes == {"edited": 1, "failed": 2}, "tried once more, not for ever"
+    assert run(tmp_path / "run", retry_failed=True, retries=2).complete
+    (chain,) = RunStore.open(tmp_path / "run").chains()
+    assert outcomes(chain) == ["edited", "failed", "failed", "edited", "edited", "edited"]
+    assert verify(tmp_path / "run").sound
+
+
+def test_runs_grow(tmp_path: Path, suite: str) -> None:
+    path = tmp_path / "run"
+    table = {"suite": suite, "editors": ["ref:noise"], "cycles": ["copy"], "rounds": 2}
+    first = run(path, table)
+    assert (first.chains, first.steps_made) == (
+        2 * (1 + len(CONTROLS)),
+        2 * 2 * (1 + len(CONTROLS)),
+    )
+    assert run(path).steps_made == 0
+    assert run(path, rounds=3).steps_made == first.chains
+    more = run(path, editors=["ref:noise", "ref:blur"], controls=False)
+    assert more.steps_made == 2 * 3
+    assert len(RunStore.open(path).chains()) == 2 * (2 + len(CONTROLS))
+
+
+def test_resume_needs_neither_the_suite_nor_its_files(tmp_path: Path, suite: str) -> None:
+    path = tmp_path / "run"
+    table = {"suite": suite, "editors": ["ref:noise"], "sources": ["s0"], "rounds": 1}
+    run(path, table)
+    Path(suite).unlink()
+    for source in Path(suite).parent.glob("*.png"):
+        source.unlink()
+    assert run(path, rounds=2, sources=["s0", "s1"]).complete
+
+
+def test_config_file_with_a_relative_suite(tmp_path: Path, suite: str) -> None:
+    config = tmp_path / "run.toml"
+    config.write_text(
+        'suite = "suite/suite.toml"\neditors = ["ref:identity"]\nrounds = 1\n'
+        '[settings]\nphrasing = [0, 1]\nseed = ["fixed", "none"]\n'
+    )
+    result = run(tmp_path / "run", config, controls=False)
+    assert result.chains == 2 * 2 * 4
+    prompts = {s.prompt for c in RunStore.open(tmp_path / "run").chains() for s in c.steps}
+    assert {"Copy the picture.", "Make the same picture again."} <= prompts
+
+
+@pytest.mark.parametrize(
+    ("table", "message"),
+    [
+        ({"editors": ["ref:jpeg"], "rounds": 2, "steps": 3}, "contradict each other"),
+        ({"editors": ["ref:jpeg", "ref:jpeg"]}, "'ref:jpeg' is listed twice"),
+        ({"editors": []}, "editors: "),
+        ({}, "no editor is named"),
+        ({"editors": ["ref:jpeg"], "round": 2}, "round: there is no such key"),
+        ({"editors": ["ref:jpeg"], "rounds": "many"}, "rounds: .*got 'many'"),
+        ({"editors": ["ref:jpeg,quality"]}, "'quality' is no option"),
+        ({"editors": ["ref:jpeg,quality=high"]}, "quality"),
+        ({"editors": ["counting,log=x,price=unknown"], "budget": 3}, "price of counting"),
+        ({"editors": ["ref:jpeg"], "settings": {"sed": ["none"]}}, "settings sed: there is no"),
+    ],
+)
+def test_contradictory_settings_get_one_sentence(
+    tmp_path: Path, suite: str, table: dict[str, Any], message: str
+) -> None:
+    with pytest.raises(SettingsError, match=message):
+        run(tmp_path / "run", {"suite": suite, **table})
+    assert not (tmp_path / "run").exists()
+
+
+def test_unknown_names(tmp_path: Path, suite: str) -> None:
+    for table, message in (
+        ({"editors": ["rfe:jpeg"]}, "no editor called 'rfe'. Did you mean ref"),
+        ({"editors": ["ref:jpg"]}, "no reference editor called 'jpg'. Did you mean .*jpeg"),
+        ({"editors": ["ref:jpeg"], "sources": ["s7"]}, "no source called 's7'"),
+        ({"editors": ["ref:jpeg"], "cycles": ["coppy"]}, "Did you mean copy"),
+    ):
+        with pytest.raises(UnknownName, match=message):
+            run(tmp_path / "run", {"suite": suite, **table})
+
+
+def test_a_directory_of_another_suite_version_is_refused(tmp_path: Path, suite: str) -> None:
+    run(tmp_path / "run", {"suite": suite, "editors": ["ref:identity"], "rounds": 1})
+    before = records(tmp_path / "run")
+    newer = write_suite(tmp_path / "newer", version=2)
+    with pytest.raises(StoreMismatch, match="tiny@1, this command asks for tiny@2"):
+        run(tmp_path / "run", {"suite": str(newer), "editors": ["ref:identity"]})
+    assert records(tmp_path / "run") == before
+
+
+def test_plan_counts_what_run_does(tmp_path: Path, suite: str) -> None:
+    table = {
+        "suite": suite,
+        "editors": [f"counting,log={tmp_path / 'log'},price=0.04,sleep=2"],
+        "rounds": 3,
+        "controls": False,
+    }
+    planned = plan(tmp_path / "run", table)
+    # 2 sources × (3 copies + 3 × 2 round-trip steps)
+    assert planned.calls == 18
+    assert planned.dollars == pytest.approx(18 * 0.04)
+    assert planned.rows[0].hours == pytest.approx(18 * 2 / 4 / 3600)
+    assert planned.disk > 0
+    assert not (tmp_path / "run").exists()
+    assert "$0.72" in str(planned)
+    run(tmp_path / "run", {**table, "editors": [f"counting,log={tmp_path / 'log'},price=0.04"]})
+    after = plan(tmp_path / "run")
+    assert (after.calls, after.done) == (0, 18)
+
+
+def test_budget_pauses_and_more_money_goes_on(tmp_path: Path, suite: str) -> None:
+    editor = f"counting,log={tmp_path / 'log'},price=0.1"
+    table = {
+        "suite": suite,
+        "editors": [editor],
+        "cycles": ["copy"],
+        "steps": 10,
+        "controls": False,
+    }
+    first = run(tmp_path / "run", table, budget=0.5)
+    assert first.steps_made == 5
+    assert first.spent == pytest.approx(0.5)
+    assert first.stopped == "the budget is used up"
+    assert not first.complete
+    assert "Go on with: convergebench run" in str(first)
+    second = run(tmp_path / "run", budget=0.5)
+    assert (second.steps_made, second.outcomes["over-budget"]) == (0, first.outcomes["over-budget"])
+    third = run(tmp_path / "run", budget=5)
+    assert third.complete
+    assert third.spent == pytest.approx(2.0)
+    assert len((tmp_path / "log").read_text().splitlines()) == 20
+
+
+def test_a_call_that_may_have_been_billed_counts(tmp_path: Path, suite: str) -> None:
+    chain = one_chain(tmp_path, suite, "2:sleep-5,price=0.1")
+    assert chain.spent == pytest.approx(0.2)
+    dear = one_chain(tmp_path / "dear", suite, "1:dear;2:refuse,price=0.1")
+    assert dear.spent == pytest.approx(0.5), "the provider's own figure counts"
+
+
+@given(
+    st.lists(st.tuples(st.floats(0, 2), st.floats(0, 1), st.booleans()), max_size=60),
+    st.floats(0, 10),
+)
+def test_the_cap_is_never_passed(calls: list[tuple[float, float, bool]], cap: float) -> None:
+    budget = Budget(cap, 0.0)
+    open_calls: list[tuple[float, float]] = []
+    for price, share, settle_one in calls:
+        if budget.reserve(price):
+            open_calls.append((price, price * share))
+        if settle_one and open_calls:
+            budget.settle(*open_calls.pop(0))
+        assert budget.spent + sum(p for p, _ in open_calls) <= cap + 1e-6
+    for pair in open_calls:
+        budget.settle(*pair)
+    assert budget.spent <= cap + 1e-6
+
+
+def test_chains_run_in_parallel_within_the_editors_limit(tmp_path: Path, suite: str) -> None:
+    events: list[Progress] = []
+    editor = f"counting,log={tmp_path / 'log'},sleep=0.1"
+    table = {"suite": suite, "editors": [editor], "cycles": ["copy"], "repeats": 4, "steps": 5}
+    clock = time.monotonic()
+    result = run(tmp_path / "run", table, controls=False, observe=events.append)
+    assert result.complete
+    assert time.monotonic() - clock < 8 * 5 * 0.1 * 0.6, "8 chains of 5 steps, side by side"
+    assert events[-1].steps_done == events[-1].steps == 40
+    assert [e.steps_done for e in events] == sorted(e.steps_done for e in events)
+
+
+RUN = "from convergebench.runner import run; import sys; r = run(sys.argv[1]); print(r.stopped)"
+
+
+def begin(tmp_path: Path, suite: str, sleep: float) -> subprocess.Popen[bytes]:
+    """A real process in the middle of a run."""
+    editor = f"counting,log={tmp_path / 'log'},sleep={sleep}"
+    table = {"suite": suite, "editors": [editor], "cycles": ["copy"], "controls": False}
+    run(tmp_path / "run", table, steps=1)
+    code = RUN.replace("run(sys.argv[1])", "run(sys.argv[1], steps=40)")
+    process = subprocess.Popen(
+        [sys.executable, "-c", code, tmp_path / "run"], stdout=subprocess.PIPE
+    )
+    until = time.monotonic() + 20
+    while len((tmp_path / "log").read_text().splitlines()) < 5 and time.monotonic() < until:
+        time.sleep(0.02)
+    return process
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_one_signal_finishes_calls_in_flight(tmp_path: Path, suite: str, number: int) -> None:
+    process = begin(tmp_path, suite, 0.3)
+    process.send_signal(number)
+    out, _ = process.communicate(timeout=20)
+    assert (process.returncode, out) == (0, b"interrupted\n")
+    made = sum(chain.length for chain in RunStore.open(tmp_path / "run").chains())
+    assert made == len((tmp_path / "log").read_text().splitlines()), "every call begun is kept"
+    assert made < 80
+
+
+def test_two_signals_stop_at_once(tmp_path: Path, suite: str) -> None:
+    process = begin(tmp_path, suite, 5.0)
+    process.send_signal(signal.SIGINT)
+    time.sleep(0.3)
+    clock = time.monotonic()
+    process.send_signal(signal.SIGINT)
+    process.communicate(timeout=20)
+    assert time.monotonic() - clock < 2
+    assert process.returncode == 130
+    assert verify(tmp_path / "run").sound
+
+
+def test_two_runs_on_one_directory(tmp_path: Path, suite: str) -> None:
+    process = begin(tmp_path, suite, 0.2)
+    with pytest.raises(StoreBusy, match=f"process {process.pid}"):
+        run(tmp_path / "run")
+    process.kill()
+    process.communicate()
+    assert any("took over" in note for note in run(tmp_path / "run", steps=2).notes)
+
+
+def test_an_error_in_one_worker_ends_the_run_after_the_others_saved(
+    tmp_path: Path, suite: str
+) -> None:
+    editor = f"counting,log={tmp_path / 'log'},sleep=0.05"
+    table = {"suite": suite, "editors": [editor], "cycles": ["copy"], "controls": False}
+    run(tmp_path / "run", table, steps=1)
+    victim = sorted((tmp_path / "run").glob("chains/*/*.jsonl"))[0].parent
+    timer = threading.Timer(0.4, lambda: victim.rename(tmp_path / "away"))
+    timer.start()
+    with pytest.raises(StoreError, match=r"cannot write to .*No such file or directory"):
+        run(tmp_path / "run", steps=200)
+    timer.join()
+    (tmp_path / "away").rename(victim)
+    chains = RunStore.open(tmp_path / "run").chains()
+    made = len((tmp_path / "log").read_text().splitlines())
+    assert sum(chain.length for chain in chains) == made - 1, "only the failed record is missing"

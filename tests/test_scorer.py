@@ -1,0 +1,227 @@
+from __future__ import annotations
+
+import math
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+import pytest
+
+from convergebench.chain import Chain
+from convergebench.comparisons import floor_pairs
+from convergebench.editors.reference import ramp_psnr
+from convergebench.errors import ConvergeBenchError, SettingsError, StoreError
+from convergebench.metrics.pixel import psnr
+from convergebench.runner import run
+from convergebench.scorer import score
+from convergebench.store import RunStore
+from tests.support.runs import write_suite
+
+pytestmark = pytest.mark.usefixtures("test_plugin")
+
+
+@pytest.fixture
+def finished(tmp_path: Path) -> Path:
+    suite = write_suite(tmp_path / "suite")
+    table = {"suite": str(suite), "editors": ["ref:noise"], "rounds": 3, "controls": False}
+    run(tmp_path / "run", table)
+    return tmp_path / "run"
+
+
+def test_nothing_is_computed_twice(finished: Path) -> None:
+    first = score(finished, ["psnr"])
+    assert first.new > 0
+    rows = RunStore.open(finished).scores()
+    again = score(finished, ["psnr"])
+    assert (again.new, again.known, again.decoded) == (0, first.new, 0)
+    more = score(finished, ["psnr", "ssim-uniform"])
+    assert (more.new, more.known) == (first.new, first.new)
+    run(finished, rounds=4)
+    longer = score(finished, ["psnr"])
+    # Each of 2 sources: one more copy (home, previous), and two round-trip steps (previous in 3
+    # places, the second also against home in 3 places).
+    assert longer.new == 2 * (2 + 3 + 6)
+    kept = (
+        RunStore.open(finished).scores().join(rows, on=rows.columns, how="semi", nulls_equal=True)
+    )
+    assert len(kept) == len(rows)
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+def test_each_frame_is_decoded_once_for_all_metrics(finished: Path, workers: int) -> None:
+    store = RunStore.open(finished)
+    frames = sum(chain.length for chain in store.chains())
+    result = score(finished, ["psnr", "ssim", "ssim-rgb", "ssim-uniform"], workers=workers)
+    sources = 2
+    floor = 2 * sources  # each source and its only other one
+    assert result.decoded <= frames + workers * sources + floor
+    assert result.decoded >= frames + sources + floor
+
+
+def test_rows_say_what_was_compared_where(finished: Path) -> None:
+    score(finished, ["psnr"])
+    rows = RunStore.open(finished).scores()
+    ball = rows.filter(pl.col("chain").str.contains("--ball--"))
+    assert set(ball["against"]) == {"home", "previous"}
+    assert set(ball["where"]) == {"all", "inside", "outside"}
+    home = ball.filter((pl.col("against") == "home") & (pl.col("where") == "all"))
+    assert sorted(set(home["step"])) == [2, 4, 6]
+    copy = rows.filter(pl.col("chain").str.contains("--copy--"))
+    assert set(copy["where"]) == {"all"}
+    floor = rows.filter(pl.col("chain").str.starts_with("floor--"))
+    assert sorted(zip(floor["chain"], floor["against"], strict=True)) == [
+        ("floor--s0", "s1"),
+        ("floor--s1", "s0"),
+    ]
+    assert rows["version"].unique().to_list() == [psnr().spec.version]
+
+
+def value(run_: Path, chain: Chain, step: int, against: str, where: str) -> float:
+    rows = (
+        RunStore.open(run_)
+        .scores()
+        .filter(
+            (pl.col("chain") == chain.key.id)
+            & (pl.col("step") == step)
+            & (pl.col("metric") == "psnr")
+            & (pl.col("against") == against)
+            & (pl.col("where") == where)
+        )
+    )
+    return float(rows["value"].item())
+
+
+def by_hand(a: np.ndarray, b: np.ndarray) -> float:
+    mse = ((a.astype(float) - b.astype(float)) ** 2).mean()
+    return math.inf if mse == 0 else 10 * math.log10(255**2 / mse)
+
+
+def test_values_by_hand(finished: Path) -> None:
+    score(finished, ["psnr"])
+    store = RunStore.open(finished)
+    chain = next(c for c in store.chains() if "--ball--" in c.key.id)
+    frames = [store.frame(ref).pixels for ref in chain.frames]
+    inside = np.zeros((32, 32), bool)
+    inside[8:24, 8:24] = True
+    assert value(finished, chain, 4, "home", "all") == pytest.approx(by_hand(frames[0], frames[4]))
+    assert value(finished, chain, 3, "previous", "all") == pytest.approx(
+        by_hand(frames[2], frames[3])
+    )
+    assert value(finished, chain, 1, "previous", "inside") == pytest.approx(
+        by_hand(frames[0][inside], frames[1][inside])
+    )
+    assert value(finished, chain, 1, "previous", "outside") == pytest.approx(
+        by_hand(frames[0][~inside], frames[1][~inside])
+    )
+
+
+def test_ramp_follows_its_closed_form(tmp_path: Path) -> None:
+    suite = write_suite(tmp_path / "suite", size=40)
+    table = {"suite": str(suite), "editors": ["ref:ramp,step=2"], "cycles": ["copy"], "rounds": 20}
+    run(tmp_path / "run", table, controls=False)
+    score(tmp_path / "run", ["psnr"])
+    chains = RunStore.open(tmp_path / "run").chains()
+    assert len(chains) == 2
+    for chain in chains:
+        for n in range(1, 21):
+            measured = value(tmp_path / "run", chain, n, "home", "all")
+            assert measured == pytest.approx(20 * math.log10(255 / (2 * n)), abs=1e-6)
+            assert ramp_psnr(n, 2) == pytest.approx(20 * math.log10(255 / (2 * n)), abs=1e-12)
+
+
+def test_a_changed_size_is_resampled_to_home(tmp_path: Path) -> None:
+    suite = write_suite(tmp_path / "suite", size=64)
+    table = {"suite": str(suite), "editors": ["ref:crop-first,keep-size=no"], "cycles": ["copy"]}
+    run(tmp_path / "run", table, rounds=2, controls=False)
+    store = RunStore.open(tmp_path / "run")
+    chain = store.chains()[0]
+    assert chain.frames[1].width != 64
+    score(tmp_path / "run", ["psnr"])
+    assert math.isfinite(value(tmp_path / "run", chain, 1, "home", "all"))
+    assert value(tmp_path / "run", chain, 2, "previous", "all") == math.inf
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+def test_a_metric_that_fails_gives_null_and_a_reason(finished: Path, workers: int) -> None:
+    result = score(finished, ["faulty-metric", "psnr"], workers=workers)
+    rows = RunStore.open(finished).scores().filter(pl.col("metric") == "faulty-metric")
+    notes = set(rows["note"].drop_nulls())
+    assert notes <= {"ZeroDivisionError: too dark", "not a number"}
+    assert result.null == rows["value"].null_count()
+    assert len(rows) == rows["value"].count() + result.null
+    assert score(finished, ["faulty-metric"]).new == 0
+    assert score(finished, ["faulty-metric"], retry_null=True).new == result.null
+
+
+def test_a_metric_that_kills_its_process_is_recorded(finished: Path) -> None:
+    result = score(finished, ["deadly-metric", "psnr"], workers=2)
+    rows = RunStore.open(finished).scores()
+    dead = rows.filter(pl.col("metric") == "deadly-metric")
+    assert dead["value"].null_count() == len(dead) > 0
+    assert "its worker died 3 times" in dead["note"][0]
+    assert any("worker died" in text for text in result.problems)
+    others = rows.filter(pl.col("metric") == "psnr")
+    assert len(others) == others["value"].count() > 0, "the other metrics do not suffer"
+
+
+def test_a_metric_that_prints_does_no_harm(finished: Path) -> None:
+    assert score(finished, ["noisy-metric"], workers=2).null == 0
+
+
+def test_a_missing_metric_says_how_to_get_it_and_the_rest_goes_on(finished: Path) -> None:
+    result = score(finished, ["unavailable-metric", "psnr"])
+    assert "convergebench weights pull x" in result.problems[0]
+    assert result.new > 0
+    with pytest.raises(ConvergeBenchError, match="weights pull x"):
+        score(finished, ["unavailable-metric"])
+
+
+def test_only_some_steps(finished: Path) -> None:
+    score(finished, ["psnr"], steps=[1, 3])
+    rows = RunStore.open(finished).scores().filter(~pl.col("chain").str.starts_with("floor--"))
+    assert set(rows["step"]) == {1, 3}
+
+
+def test_mistakes(finished: Path, tmp_path: Path) -> None:
+    with pytest.raises(SettingsError, match="'home' or 'previous', got 'truth'"):
+        score(finished, against=["truth"])
+    with pytest.raises(StoreError, match="not a run directory"):
+        score(tmp_path / "nothing")
+    with pytest.raises(ConvergeBenchError, match="no metric called 'psnrr'. Did you mean psnr"):
+        score(finished, ["psnrr"])
+
+
+def test_floor_pairs() -> None:
+    assert floor_pairs(["a"]) == []
+    assert sorted(floor_pairs(["a", "b", "c"])) == [(x, y) for x in "abc" for y in "abc" if x != y]
+    many = [f"s{i}" for i in range(40)]
+    pairs = floor_pairs(many)
+    assert len(pairs) == len(set(pairs)) == 40 * 12
+
+
+SCORE = """
+import resource, sys
+from convergebench.scorer import score
+rows = score(sys.argv[1]).new
+who = (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)
+print(rows, sum(resource.getrusage(one).ru_maxrss for one in who))
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(900)
+def test_a_long_4k_chain_scores_in_bounded_memory(tmp_path: Path) -> None:
+    rng = np.random.default_rng(1)
+    coarse = rng.integers(0, 200, (96, 176, 3))
+    source = np.kron(coarse, np.ones((32, 32, 1), int)).astype(np.uint8)
+    assert source.shape == (3072, 5632, 3)
+    suite = write_suite(tmp_path / "suite", pictures=[source])
+    table = {"suite": str(suite), "editors": ["ref:ramp,step=1"], "cycles": ["copy"], "steps": 100}
+    run(tmp_path / "run", table, controls=False)
+    command = [sys.executable, "-c", SCORE, str(tmp_path / "run")]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    rows, kib = (int(word) for word in done.stdout.split())
+    assert rows == 4 * 2 * 100
+    assert kib < 2 * 2**20, f"{kib / 2**20:.2f} GiB"
