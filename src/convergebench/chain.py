@@ -88,7 +88,6 @@ class FrameRef(Record):
     bytes: int
     width: int | None = None
     height: int | None = None
-    pixels: str | None = None
     notes: tuple[str, ...] = ()
 
     @classmethod
@@ -101,7 +100,6 @@ class FrameRef(Record):
             bytes=len(frame.data),
             width=facts.width,
             height=facts.height,
-            pixels=frame.pixel_digest,
             notes=facts.notes,
         )
 

@@ -6,6 +6,7 @@ repeating list of them that knows, for every frame, where *home* is.
 
 from __future__ import annotations
 
+import math
 import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Final, Literal, Self
@@ -35,6 +36,17 @@ def checked_box(box: Box) -> Box:
     if not (0 <= x0 < x1 <= 1 and 0 <= y0 < y1 <= 1):
         raise ValueError(f"a region is [x0, y0, x1, y1] with 0 ≤ x0 < x1 ≤ 1, got {list(box)}")
     return box
+
+
+def pixel_box(box: Box, width: int, height: int) -> tuple[int, int, int, int]:
+    """The smallest box of whole pixels (x0, y0, x1, y1) that contains a normalised box."""
+    x0, y0, x1, y1 = box
+    return (
+        math.floor(x0 * width),
+        math.floor(y0 * height),
+        math.ceil(x1 * width),
+        math.ceil(y1 * height),
+    )
 
 
 class Operation(Record):

@@ -10,6 +10,7 @@ from __future__ import annotations
 import contextlib
 import errno
 import fcntl
+import io
 import json
 import os
 import platform
@@ -43,22 +44,32 @@ def make_directory(path: Path) -> None:
 
 
 def write_new(path: Path, data: bytes, scratch: Path) -> None:
-    """Write a whole file durably: to scratch, flushed, renamed, directory flushed.
+    """Write a whole file durably: to scratch, renamed, then file and directory flushed.
 
-    `scratch` is a directory on the same file system; what a killed process leaves there is swept
-    when the run directory is next opened for writing.
+    Renaming before flushing lets one commit of the file system carry both. Until the call returns
+    nothing refers to the file, so that a power cut in between does no harm; a killed process
+    leaves at most a file in `scratch`, a directory on the same file system, to be swept later.
     """
     temporary = scratch / f"{path.name}.{os.getpid()}.{time.monotonic_ns()}"
-    try:
-        with open(temporary, "wb") as file:
-            file.write(data)
-            file.flush()
+    with open(temporary, "wb", buffering=0) as file:
+        try:
+            _write_all(file, data)
+            os.replace(temporary, path)
+        except OSError:
+            temporary.unlink(missing_ok=True)
+            raise
+        try:
             os.fsync(file.fileno())
-        os.replace(temporary, path)
-    except OSError:
-        temporary.unlink(missing_ok=True)
-        raise
+        except OSError:
+            path.unlink(missing_ok=True)
+            raise
     sync_directory(path.parent)
+
+
+def _write_all(file: io.FileIO, data: bytes) -> None:
+    view = memoryview(data)
+    while view:
+        view = view[file.write(view) or 0 :]
 
 
 def append_line(path: Path, line: bytes) -> None:
@@ -67,10 +78,8 @@ def append_line(path: Path, line: bytes) -> None:
     with open(path, "ab", buffering=0) as file:
         size = file.tell()
         try:
-            view = memoryview(line + b"\n")
-            while view:
-                view = view[file.write(view) or 0 :]
-            os.fsync(file.fileno())
+            _write_all(file, line + b"\n")
+            os.fdatasync(file.fileno())
         except OSError:
             with contextlib.suppress(OSError):
                 file.truncate(size)

@@ -18,7 +18,7 @@ import numpy as np
 
 from convergebench.chain import Chain, FrameRef
 from convergebench.comparisons import FLOOR_PREFIX, Comparison, comparisons
-from convergebench.cycle import Box, Home
+from convergebench.cycle import Box, Home, pixel_box
 from convergebench.errors import ConvergeBenchError
 from convergebench.frame import decode, resize
 from convergebench.metric import Metric, NoScore, Picture, StepView
@@ -248,9 +248,9 @@ def _limited(view: StepView | NoScore, item: Comparison) -> StepView | NoScore:
 
 def _mask(boxes: Iterable[Box], width: int, height: int) -> NDArray[np.bool_]:
     mask = np.zeros((height, width), dtype=np.bool_)
-    for x0, y0, x1, y1 in boxes:
-        rows = slice(math.floor(y0 * height), math.ceil(y1 * height))
-        mask[rows, math.floor(x0 * width) : math.ceil(x1 * width)] = True
+    for box in boxes:
+        x0, y0, x1, y1 = pixel_box(box, width, height)
+        mask[y0:y1, x0:x1] = True
     return mask
 
 

@@ -1,7 +1,7 @@
 """Editors, metrics and suites by name, through entry points. Built-ins are plug-ins too.
 
 Listing imports nothing. A plug-in that cannot be loaded is an error when it is asked for, and a
-listed defect otherwise. Two packages claiming one name is an error.
+listed defect otherwise; so is a name that two packages claim.
 
 An editor is named `family:model,option=value,…`: the family is the entry point; its factory gets
 `model` (when there is one) and the options as keywords.
@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from importlib.metadata import EntryPoint, entry_points
+from inspect import signature
 from pathlib import Path
 from typing import Any, Final
 
@@ -121,53 +122,60 @@ def plugins() -> list[Plugin]:
     """Every installed plug-in, each really loaded, with the reason where that fails."""
     found = []
     for group in GROUPS:
-        for name, entry in sorted(_entries(group).items()):
-            package = entry.dist.name if entry.dist else "?"
+        for name, (entry, *_) in sorted(_entries(group).items()):
             version = entry.dist.version if entry.dist else "?"
             try:
                 _load(group, name)
                 problem = ""
             except PluginBroken as error:
                 problem = str(error)
-            found.append(Plugin(group, name, package, version, entry.value, problem))
+            found.append(Plugin(group, name, _owner(entry), version, entry.value, problem))
     return found
 
 
-def _entries(group: str) -> dict[str, EntryPoint]:
-    found: dict[str, EntryPoint] = {}
+def _entries(group: str) -> dict[str, list[EntryPoint]]:
+    """Entry points by name; more than one of a name when packages clash."""
+    found: dict[str, list[EntryPoint]] = {}
     for entry in entry_points(group=f"convergebench.{group}"):
-        other = found.get(entry.name)
-        if other is not None and other.value != entry.value:
-            owners = sorted(e.dist.name if e.dist else "?" for e in (entry, other))
-            raise PluginBroken(
-                f"{group[:-1]} {entry.name!r} is claimed by {owners[0]} and {owners[1]}. "
-                "Uninstall one of them."
-            )
-        found[entry.name] = entry
+        same = found.setdefault(entry.name, [])
+        if all(other.value != entry.value for other in same):
+            same.append(entry)
     return found
 
 
 def _load(group: str, name: str) -> Callable[..., Any]:
     entries = _entries(group)
+    what = f"{group[:-1]} {name!r}"
     if name not in entries:
         raise UnknownName(group[:-1], name, entries)
-    entry = entries[name]
+    if len(entries[name]) > 1:
+        owners = " and ".join(sorted(_owner(entry) for entry in entries[name]))
+        raise PluginBroken(f"{what} is claimed by {owners}. Uninstall one of them.")
+    (entry,) = entries[name]
     try:
         loaded = entry.load()
     except Exception as error:  # whatever a foreign module does on import
-        owner = entry.dist.name if entry.dist else "?"
         raise PluginBroken(
-            f"{group[:-1]} {name!r} of package {owner} cannot be loaded: "
-            f"{type(error).__name__}: {error}"
+            f"{what} of package {_owner(entry)} cannot be loaded: {type(error).__name__}: {error}"
         ) from error
     if not callable(loaded):
-        raise PluginBroken(f"{group[:-1]} {name!r}: {entry.value} is not a factory function")
+        raise PluginBroken(f"{what}: {entry.value} is not a factory function")
     factory: Callable[..., Any] = loaded
     return factory
 
 
+def _owner(entry: EntryPoint) -> str:
+    return entry.dist.name if entry.dist else "?"
+
+
 def _call(factory: Callable[..., Any], what: str, keywords: dict[str, Any]) -> Any:
     try:
+        signature(factory).bind(**keywords)
+    except TypeError as error:
+        raise SettingsError(f"{what}: {error}") from error
+    except ValueError:  # a builtin without a signature: let the call tell
+        pass
+    try:
         return factory(**keywords)
-    except (TypeError, ValueError) as error:
+    except ValueError as error:
         raise SettingsError(f"{what}: {error}") from error

@@ -34,10 +34,11 @@ from convergebench.disk import (
     hold_lock,
     make_directory,
     plain_errors,
+    sync_directory,
     write_new,
 )
 from convergebench.errors import StoreDamaged, StoreError, StoreMismatch, explain
-from convergebench.frame import EXTENSIONS, Frame, extension
+from convergebench.frame import EXTENSIONS, Frame, extension, sha256
 from convergebench.suite import Suite
 
 if TYPE_CHECKING:
@@ -91,6 +92,9 @@ class RunStore:
         with plain_errors(path):
             for part in ("frames/.new", "chains", "scores"):
                 make_directory(path / part)
+            for shard in range(256):  # now, so that no step has to wait for a new directory
+                (path / "frames" / f"{shard:02x}").mkdir()
+            sync_directory(path / "frames")
             scratch = path / "frames" / ".new"
             write_new(path / "suite.json", suite.model_dump_json(indent=1).encode(), scratch)
             # Last, because a directory with a run.json is a run directory.
@@ -166,9 +170,8 @@ class RunStore:
     def put(self, frame: Frame) -> None:
         """Store a frame's bytes durably, once."""
         path = self._frame_path(frame.digest, extension(frame.data))
-        if path.exists():
-            return
-        make_directory(path.parent)
+        if path.exists() and sha256(path.read_bytes()) == frame.digest:
+            return  # it may be there and torn: a power cut before it was flushed
         self._saving(lambda: write_new(path, frame.data, self.path / "frames" / ".new"))
 
     def start(self, chain: Chain) -> None:

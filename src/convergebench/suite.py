@@ -160,7 +160,7 @@ class Suite(Record):
             )
         frame = Frame(data, digest=got)
         try:
-            frame.facts  # noqa: B018 — decodes, and keeps the pixels for who comes next
+            frame.pixels  # noqa: B018 — really decoded: a source must not fail later
         except MalformedImage as error:
             raise SuiteError(f"source {name!r}: {path} is a {error}") from error
         return frame

@@ -44,11 +44,11 @@ def direction(turns: float) -> tuple[float, float]:
 
 
 def bearing(x: Field, y: Field) -> Field:
-    """Angle of (x, y) in turns, in [-0.5, 0.5]; a polynomial arctangent good to 1e-4 turns."""
+    """Angle of (x, y) in turns, in [-0.5, 0.5]; a polynomial arctangent good to 2e-5 turns."""
     ax, ay = np.abs(x), np.abs(y)
     ratio = np.minimum(ax, ay) / np.maximum(np.maximum(ax, ay), 1e-12)
     s = ratio * ratio
-    angle = ratio * (0.1591205 + s * (-0.0524876 + s * (0.0286662 + s * -0.0103292)))
+    angle = ratio * (0.1590298 + s * (-0.0511164 + s * (0.0232784 + s * -0.0062047)))
     angle = np.where(ay > ax, 0.25 - angle, angle)
     angle = np.where(x < 0.0, 0.5 - angle, angle)
     return np.where(y < 0.0, -angle, angle)

@@ -45,13 +45,13 @@ def _fir(x: float, top: float, base: float, width: float, seed: int) -> Shape:
         down, side = v - top, np.abs(u - x)
         ragged = noise(u * 34.0, v * 34.0, seed)
         # By column only: no scraps may float below the lowest branches.
-        hem = noise(u * 40.0, u * 0.0, seed + 9)
+        hem = noise(u * 55.0, u * 0.0, seed + 9)
         tier = (down + side * 0.5) * tiers + ragged * 0.9
         droop = tier - np.floor(tier)
         spread = 0.50 + 0.42 * droop + 0.34 * (noise(u * 11.0, v * 70.0, seed + 5) - 0.5)
         # Slender at the top, and the lowest branches shorter than those above.
         reach = down * (width / tall) * (1.12 - 0.30 * down * (1.0 / tall)) * spread
-        skirt = np.maximum(side - reach, down + side * 0.35 - tall + 0.16 * tall * hem)
+        skirt = np.maximum(side - reach, down + side * 0.35 - tall + 0.09 * tall * hem)
         crown = np.maximum(skirt, -down)
         trunk = np.maximum(side - width * 0.07, np.maximum(v - foot, 0.5 * tall - down))
         return np.minimum(crown, trunk) * 0.85
@@ -114,7 +114,7 @@ def fog(canvas: Canvas) -> None:
     )
     canvas.blend(sky, 1.0)
     canvas.glow(0.60, 0.30, 0.55, rgb(0xFBF6E6), 0.75)
-    deep = rgb(0x52645F)
+    deep = rgb(0x66776F)
     x0, _, x1, _ = canvas.extent
     for layer in range(6):
         near = layer / 5.0
@@ -134,7 +134,7 @@ def fog(canvas: Canvas) -> None:
         canvas.fill(trunk, lambda part: _bark(part, deep))
     blades = fbm(x * 70.0, y * 16.0, 91, 3, canvas.px * 70.0)
     floor = 0.965 + 0.06 * (fbm(x * 3.0, x * 0.0, 95, 3) - 0.5) + 0.05 * (blades - 0.5)
-    bank = gradient(blades, (0.25, rgb(0x52635A)), (0.75, rgb(0x82917C)))
+    bank = gradient(blades, (0.25, rgb(0x66776B)), (0.75, rgb(0x8F9D88)))
     canvas.blend(bank, smooth(floor - y, 0.012, -0.012))
     canvas.blend(_MIST, 0.30 * smooth(y, 1.02, 0.60))
 

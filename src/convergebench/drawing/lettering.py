@@ -8,12 +8,14 @@ from itertools import pairwise
 
 import numpy as np
 
-from convergebench.drawing.canvas import Canvas, Shape, Tint
+from convergebench.drawing.canvas import Bounds, Canvas, Shape, Tint
 from convergebench.drawing.fields import Field
 from convergebench.drawing.shapes import Point
 
 _BASELINE = 3.0
-_CURVE_STEPS = 5
+# Pieces a curve is broken into, for body type and for large type.
+_CURVE_STEPS, _FINE_STEPS = 5, 11
+_LARGE = 0.005
 # Four points then make a good circle; the usual 0.5 makes it a diamond.
 _TENSION = 0.80
 _BEARING = 1.9
@@ -93,7 +95,7 @@ _GLYPHS = {
 }
 
 
-def _smoothed(points: Sequence[Point], closed: bool) -> list[Point]:
+def _smoothed(points: Sequence[Point], closed: bool, steps: int) -> list[Point]:
     """A cardinal spline through `points`, as short lines."""
     count = len(points)
     track: list[Point] = []
@@ -102,8 +104,8 @@ def _smoothed(points: Sequence[Point], closed: bool) -> list[Point]:
             a, b, c, d = (points[(i + k) % count] for k in (-1, 0, 1, 2))
         else:
             a, b, c, d = (points[min(max(i + k, 0), count - 1)] for k in (-1, 0, 1, 2))
-        for step in range(_CURVE_STEPS):
-            t = step / _CURVE_STEPS
+        for step in range(steps):
+            t = step / steps
             track.append((_hermite(t, a[0], b[0], c[0], d[0]), _hermite(t, a[1], b[1], c[1], d[1])))
     track.append(points[0] if closed else points[-1])
     return track
@@ -117,24 +119,32 @@ def _hermite(t: float, a: float, b: float, c: float, d: float) -> float:
 
 
 @cache
-def _strokes(letter: str) -> tuple[Field, float]:
-    """A glyph as line segments, rows (x, y, dx, dy), with y downwards from the baseline; width."""
+def _strokes(letter: str, steps: int = _CURVE_STEPS) -> Field:
+    """A glyph as line segments: columns x, y, dx, dy, with y downwards from the baseline."""
     segments: list[tuple[float, float, float, float]] = []
     for path in _GLYPHS[letter].split():
         digits = path[1:]
         points = [
             (float(digits[i]), _BASELINE - float(digits[i + 1])) for i in range(0, len(digits), 2)
         ]
-        track = points if path[0] == "l" else _smoothed(points, path[0] == "o")
+        track = points if path[0] == "l" else _smoothed(points, path[0] == "o", steps)
         for (ax, ay), (bx, by) in pairwise(track):
             segments.append((ax, ay, bx - ax, by - ay))
-    rows = np.array(segments, dtype=np.float64)
-    return rows, float(np.maximum(rows[:, 0], rows[:, 0] + rows[:, 2]).max())
+    return np.array(segments, dtype=np.float64)
 
 
+def _extent(strokes: Field) -> Bounds:
+    """The box around a glyph's strokes, in font units."""
+    first, last = strokes[:, :2], strokes[:, :2] + strokes[:, 2:]
+    x0, y0 = np.minimum(first, last).min(axis=0).tolist()
+    x1, y1 = np.maximum(first, last).max(axis=0).tolist()
+    return x0, y0, x1, y1
+
+
+@cache
 def advance(letter: str) -> float:
     """How far the pen moves on after a letter, in font units."""
-    return _SPACE if letter == " " else _strokes(letter)[1] + _BEARING
+    return _SPACE if letter == " " else _extent(_strokes(letter))[2] + _BEARING
 
 
 def breadth(text: str) -> float:
@@ -147,9 +157,8 @@ def breadth(text: str) -> float:
 
 def glyph(letter: str, x: float, y: float, unit: float, weight: float) -> Shape:
     """One letter with its baseline at `y`; `unit` is the font unit, `weight` the pen in units."""
-    rows, width = _strokes(letter)
-    columns = [rows[:, i, np.newaxis, np.newaxis] for i in range(4)]
-    ax, ay, dx, dy = columns
+    strokes = _strokes(letter, _FINE_STEPS if unit > _LARGE else _CURVE_STEPS)
+    ax, ay, dx, dy = (strokes[:, i, np.newaxis, np.newaxis] for i in range(4))
     scale = 1.0 / np.maximum(dx * dx + dy * dy, 1e-12)
     pen = 0.5 * weight
 
@@ -162,9 +171,14 @@ def glyph(letter: str, x: float, y: float, unit: float, weight: float) -> Shape:
         nearest: Field = (p * p + q * q).min(axis=0)
         return (np.sqrt(nearest) - pen) * unit
 
-    reach = pen * unit
+    x0, y0, x1, y1 = _extent(strokes)
     return Shape(
-        (x - reach, y - 7.0 * unit - reach, x + width * unit + reach, y + 3.0 * unit + reach),
+        (
+            x + (x0 - pen) * unit,
+            y + (y0 - pen) * unit,
+            x + (x1 + pen) * unit,
+            y + (y1 + pen) * unit,
+        ),
         distance,
     )
 

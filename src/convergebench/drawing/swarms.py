@@ -36,6 +36,7 @@ from convergebench.drawing.fields import (
 # --- foliage -----------------------------------------------------------------------------------
 
 _LEAF_PITCH = 0.082
+_TINY = 0.03
 _GREENS = (rgb(0x2F6B2B), rgb(0x4B8B32), rgb(0x6FA83A), rgb(0x3E7F4C), rgb(0x93B944), rgb(0x2C7A55))
 
 
@@ -106,7 +107,8 @@ def foliage(canvas: Canvas) -> None:
     x0, y0, x1, y1 = canvas.extent
     columns = range(math.floor(x0 / _LEAF_PITCH) - 2, math.ceil(x1 / _LEAF_PITCH) + 2)
     rows = range(math.floor(y0 / _LEAF_PITCH) - 2, math.ceil(y1 / _LEAF_PITCH) + 2)
-    for layer in range(4):
+    # In a picture of a few pixels the lower layers cannot be seen and would only cost time.
+    for layer in range(2 if canvas.px > _TINY else 0, 4):
         for row in rows:
             for column in columns:
                 _paint_leaf(canvas, _leaf(row, column, layer))

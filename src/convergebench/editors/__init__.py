@@ -1,0 +1,1 @@
+"""Editors that ship with ConvergeBench."""
