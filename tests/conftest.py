@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import re
 import socket
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -43,9 +42,25 @@ def shared() -> Path:
 
 
 @pytest.fixture
-def test_plugin(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+def test_plugin(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """The editors and metrics of tests/support, installed as a real plug-in package."""
     place = install_test_plugin(tmp_path / "plugin")
     monkeypatch.syspath_prepend(str(place))
     monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(place), str(ROOT)]))
-    yield place
+    return place
+
+
+def pytest_terminal_summary(terminalreporter: Any) -> None:
+    """Where nothing may be skipped (.ci/run beside the data folder), name what was."""
+    skipped = terminalreporter.stats.get("skipped", [])
+    if os.environ.get("CONVERGEBENCH_NO_SKIP") and skipped:
+        terminalreporter.section("skipped although nothing may be", red=True)
+        for report in skipped:
+            terminalreporter.line(f"{report.nodeid}: {report.longrepr[-1]}")
+
+
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    """A forbidden skip fails the run."""
+    reporter = session.config.pluginmanager.get_plugin("terminalreporter")
+    if os.environ.get("CONVERGEBENCH_NO_SKIP") and reporter and reporter.stats.get("skipped"):
+        session.exitstatus = pytest.ExitCode.TESTS_FAILED

@@ -62,7 +62,7 @@ def test_version() -> None:
 
 def test_from_suite_to_report(tmp_path: Path) -> None:
     suite, path = write_suite(tmp_path / "suite"), tmp_path / "run"
-    flags = ["--suite", suite, "-e", "ref:noise", "--rounds", "2"]
+    flags: list[str | Path] = ["--suite", suite, "-e", "ref:noise", "--rounds", "2"]
     planned = json.loads(cb("plan", *flags, "--json").stdout)
     ran = json.loads(cb("run", path, *flags, "--json").stdout)
     assert ran["steps_made"] == planned["calls"]
@@ -109,7 +109,7 @@ def test_plugins() -> None:
 def test_mistakes_get_one_sentence_and_exit_code_2(tmp_path: Path) -> None:
     suite = write_suite(tmp_path / "suite")
     path = tmp_path / "run"
-    base = ["run", path, "--suite", suite]
+    base: list[str | Path] = ["run", path, "--suite", suite]
     assert "no editor called 'rfe'" in complaint(cb(*base, "-e", "rfe:jpeg"))
     assert "no editor is named" in complaint(cb(*base))
     assert "cannot read suite" in complaint(
@@ -128,8 +128,6 @@ def test_mistakes_get_one_sentence_and_exit_code_2(tmp_path: Path) -> None:
     assert "has SHA-256" in wrong
     assert not path.exists()
 
-    digest = "18e4f2b2a4b0d8c4"
-    assert digest not in wrong
     assert "is not a run directory" in complaint(cb("score", tmp_path / "nowhere"))
     assert "is not a run directory" in complaint(cb("report", tmp_path / "nowhere"))
     assert "numbers with commas" in complaint(cb("score", path, "--steps", "one"))

@@ -23,7 +23,7 @@ def plain(count: int) -> list[dict[str, Any]]:
     return [{"prompt": f"edit {i}"} for i in range(count)]
 
 
-REBUILD = [
+REBUILD: list[dict[str, Any]] = [
     {"prompt": "patches"},
     {"prompt": "edges", "inputs": ["back 2"]},
     {"prompt": "rebuild", "inputs": ["back 2", "previous"]},

@@ -215,6 +215,7 @@ def test_avif() -> None:
 def test_avif_is_known_by_any_of_its_brands() -> None:
     assert sniff(b"\0\0\0\x18ftypmif1\0\0\0\0mif1avif") == "avif"
     assert sniff(b"\0\0\0\x18ftypheic\0\0\0\0mif1heic") is None
+    assert sniff(b"\0\0\0\x18ftypheicavifmif1heic") is None, "a version, not a brand"
     assert sniff(b"\0\0\0\x14ftypheic\0\0\0\0mif1avif") is None, "beyond the end of the box"
 
 

@@ -74,6 +74,14 @@ def test_a_grey_picture_with_a_grey_profile() -> None:
     assert apart(pixels, by_hand(np.repeat(grey, 3, axis=2), SRGB, 1.0)) <= 2
 
 
+def test_a_grey_picture_with_alpha_and_a_grey_profile() -> None:
+    half = np.full((3, 3, 2), (90, 128), np.uint8)
+    pixels, facts = decode(png(half, extra=iccp(icc((), 1.0, space=b"GRAY"))))
+    assert facts.notes == ("profile converted to sRGB", "alpha over white")
+    grey = by_hand(np.full((3, 3, 3), 90, np.uint8), SRGB, 1.0)
+    assert apart(pixels, grey * 128 / 255 + 255 * 127 / 255) <= 2
+
+
 @pytest.mark.parametrize("transparent", [False, True])
 def test_a_grey_picture_with_a_colour_profile_is_converted_too(transparent: bool) -> None:
     grey = np.repeat(PICTURE[..., :1], 3, axis=2)

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import os
 import signal
 import subprocess
 import sys
@@ -14,13 +15,15 @@ from hypothesis import strategies as st
 
 from convergebench.budget import Budget
 from convergebench.chain import Chain
+from convergebench.editor import EditReply, EditRequest
 from convergebench.errors import SettingsError, StoreBusy, StoreError, StoreMismatch, UnknownName
+from convergebench.frame import encode
 from convergebench.planner import CONTROLS, plan
 from convergebench.runner import run
 from convergebench.store import RunStore
 from convergebench.verifier import verify
 from convergebench.walk import Progress
-from tests.support.runs import records, write_suite
+from tests.support.runs import picture, records, write_suite
 
 pytestmark = pytest.mark.usefixtures("test_plugin")
 
@@ -267,6 +270,36 @@ def test_the_cap_is_never_passed(calls: list[tuple[float, float, bool]], cap: fl
     for pair in open_calls:
         budget.settle(*pair)
     assert budget.spent <= cap + 1e-6
+
+
+def test_frame_directory_and_record_are_flushed_before_the_next_call(
+    tmp_path: Path, suite: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    flushed: list[str] = []
+    events: list[int] = []
+    fsync = os.fsync
+
+    def noting(fd: int) -> None:
+        fsync(fd)
+        flushed.append(os.readlink(f"/proc/self/fd/{fd}"))
+
+    monkeypatch.setattr(os, "fsync", noting)
+
+    def edit(self: object, request: EditRequest) -> EditReply:
+        if request.step > 1:
+            frame = request.inputs[0].digest
+            (record,) = (tmp_path / "run").glob("chains/*/*.jsonl")
+            names = flushed[events[-1] :]
+            assert any(name.endswith(f"/{frame}.png") for name in names)
+            assert str(tmp_path / "run" / "frames" / frame[:2]) in names
+            assert str(record) in names
+        events.append(len(flushed))
+        return EditReply(encode(picture(request.step)))
+
+    monkeypatch.setattr("tests.support.editors.Scripted.edit", edit)
+    chain = one_chain(tmp_path, suite, "")
+    assert outcomes(chain) == ["edited"] * 4
+    assert len(events) == 4
 
 
 def test_chains_run_in_parallel_within_the_editors_limit(tmp_path: Path, suite: str) -> None:

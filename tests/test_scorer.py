@@ -189,7 +189,7 @@ def test_mistakes(finished: Path, tmp_path: Path) -> None:
         score(finished, against=["truth"])
     with pytest.raises(StoreError, match="not a run directory"):
         score(tmp_path / "nothing")
-    with pytest.raises(ConvergeBenchError, match="no metric called 'psnrr'. Did you mean psnr"):
+    with pytest.raises(ConvergeBenchError, match=r"no metric called 'psnrr'. Did you mean psnr"):
         score(finished, ["psnrr"])
 
 

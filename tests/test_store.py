@@ -126,6 +126,24 @@ def test_unfinished_files_are_swept(tmp_path: Path) -> None:
         assert not left.exists()
 
 
+def test_a_record_whose_frame_was_lost_in_a_power_cut_is_made_again(tmp_path: Path) -> None:
+    store, chain = make_store(tmp_path)
+    one = add_step(store, chain, 1)
+    two = add_step(store, one, 2)
+    torn = store.frame_path(two.frames[2])
+    torn.write_bytes(torn.read_bytes()[:100])
+    with store.writing("run") as notes:
+        assert notes == [], "an orderly end needs no such check"
+    (store.path / "run.lock").write_text('{"pid": 1, "host": "gone", "since": "yesterday"}')
+    with store.writing("run") as notes:
+        pass
+    assert "step 2 is made again" in notes[1]
+    assert store.chains() == [one]
+    add_step(store, one, 2)
+    assert store.chains() == [two]
+    assert verify(store.path).sound
+
+
 HOLDER = """
 import sys
 from convergebench.store import RunStore

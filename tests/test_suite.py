@@ -60,11 +60,11 @@ region = "eyes"
 
 def test_unknown_names_offer_near_matches(tmp_path: Path) -> None:
     suite = load_suite(write_suite(tmp_path))
-    with pytest.raises(UnknownName, match="no cycle called 'bal'. Did you mean ball"):
+    with pytest.raises(UnknownName, match=r"no cycle called 'bal'. Did you mean ball"):
         suite.cycle_named("bal")
-    with pytest.raises(UnknownName, match="no source called 'zebra'. Known: s0, s1"):
+    with pytest.raises(UnknownName, match=r"no source called 'zebra'. Known: s0, s1"):
         suite.source_named("zebra")
-    with pytest.raises(UnknownName, match="no suite called 'startr'. Did you mean starter"):
+    with pytest.raises(UnknownName, match=r"no suite called 'startr'. Did you mean starter"):
         open_suite("startr")
 
 

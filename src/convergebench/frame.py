@@ -36,6 +36,7 @@ import numpy as np
 from PIL import Image, ImageCms, UnidentifiedImageError
 
 from convergebench.errors import MalformedImage
+from convergebench.png import plain_size
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -146,9 +147,16 @@ class Frame:
         """The H×W×3 uint8 sRGB view, read-only. Raises MalformedImage."""
         return self._decoded[0]
 
-    @property
+    @cached_property
     def facts(self) -> Facts:
-        """Format, size and notes. Raises MalformedImage."""
+        """Format, size and notes; a plain PNG is checked without unpacking it.
+
+        Raises:
+            MalformedImage: The bytes are no image or are damaged.
+        """
+        size = plain_size(self.data)
+        if size and size[0] * size[1] <= MAX_PIXELS:
+            return Facts("png", *size)
         return self._decoded[1]
 
     def unit(self) -> NDArray[np.float32]:
@@ -209,7 +217,7 @@ def decode(data: bytes, *, max_pixels: int = MAX_PIXELS) -> tuple[NDArray[np.uin
     kind = sniff(data)
     if kind is None:
         raise MalformedImage(f"{_opening(data)}; expected PNG, JPEG, WebP, AVIF, GIF, BMP or TIFF")
-    if _PILLOW_WARNS not in warnings.filters:
+    if warnings.filters[:1] != [_PILLOW_WARNS]:  # a later filter would come before ours
         warnings.filterwarnings("ignore", module=_PILLOW_WARNS[3].pattern)
     notes: list[str] = []
     try:
@@ -297,7 +305,7 @@ def _deep_samples(image: Image.Image, data: bytes, kind: str) -> NDArray[np.uint
 
     samples = cv2.imdecode(np.frombuffer(data, np.uint8), cv2.IMREAD_UNCHANGED)
     if samples is None or samples.dtype != np.uint16 or samples.shape[1::-1] != image.size:
-        return None
+        raise MalformedImage(f"{kind} whose 16-bit samples cannot be read")
     return samples[:, :, [2, 1, 0, 3][: samples.shape[2]]].astype(np.uint16, copy=False)
 
 

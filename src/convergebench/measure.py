@@ -113,12 +113,12 @@ class Measurer:
             for row in _score(unit.chain, [(metric, item, NoScore(reason))])
         ]
 
-    def measure(self, unit: Unit) -> list[Row]:
-        """All rows of a unit that are not known yet."""
+    def measure(self, unit: Unit) -> Iterator[list[Row]]:
+        """The rows of a unit that are not known yet, frame by frame or in small batches."""
         metrics = [self._metric(name) for name in unit.metrics]
         if unit.chain.startswith(FLOOR_PREFIX):
-            return list(self._floor(unit, metrics))
-        return list(self._chain(unit, metrics))
+            return self._floor(unit, metrics)
+        return self._chain(unit, metrics)
 
     def _stored(self, chain: str) -> Chain:
         return self._store.read_chain(self._store.chain_path(chain))[0]
@@ -130,7 +130,7 @@ class Measurer:
 
     # -- chains -------------------------------------------------------------------------------
 
-    def _chain(self, unit: Unit, metrics: list[Metric]) -> Iterator[Row]:
+    def _chain(self, unit: Unit, metrics: list[Metric]) -> Iterator[list[Row]]:
         chain = self._stored(unit.chain)
         todo: dict[int, list[tuple[Metric, Comparison]]] = {}
         for metric, item in missing(self._store.suite, unit, metrics, chain):
@@ -153,9 +153,9 @@ class Measurer:
             before = (step, frame)
             pixels += frame.pixels.size // 3 if isinstance(frame, Picture) else 0
             if pixels >= BATCH_PIXELS:
-                yield from _score(unit.chain, batch)
+                yield list(_score(unit.chain, batch))
                 batch, pixels = [], 0
-        yield from _score(unit.chain, batch)
+        yield list(_score(unit.chain, batch))
 
     def _read(self, chain: Chain, step: int) -> Picture | NoScore:
         """The decoded frame of a step; frame 0, which many chains share, is kept."""
@@ -204,7 +204,7 @@ class Measurer:
 
     # -- the floor ----------------------------------------------------------------------------
 
-    def _floor(self, unit: Unit, metrics: list[Metric]) -> Iterator[Row]:
+    def _floor(self, unit: Unit, metrics: list[Metric]) -> Iterator[list[Row]]:
         home = self._decode(self._source(unit.chain.removeprefix(FLOOR_PREFIX)))
         todo: dict[str, list[tuple[Metric, Comparison]]] = {}
         for metric, item in missing(self._store.suite, unit, metrics, None):
@@ -216,7 +216,7 @@ class Measurer:
                 view = home
             else:
                 view = frame if isinstance(frame, NoScore) else _view(frame, home)
-            yield from _score(unit.chain, [(metric, item, view) for metric, item in wanted])
+            yield list(_score(unit.chain, [(metric, item, view) for metric, item in wanted]))
 
     def _source(self, name: str) -> FrameRef:
         return FrameRef.model_validate(self._origins[name][0])

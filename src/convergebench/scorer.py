@@ -32,9 +32,8 @@ SAVE_EVERY: Final = 20.0
 class ScoreProgress:
     """Where scoring stands."""
 
-    units: int
-    units_done: int
-    rows: int
+    scores: int
+    scores_done: int
     event: str = ""
 
 
@@ -96,7 +95,7 @@ def score(
         steps: Which steps to score; all by default.
         workers: Processes; one per core by default.
         retry_null: Measure again what came out null before.
-        observe: Called with a ScoreProgress after every chain.
+        observe: Called with a ScoreProgress after every batch of frames.
     """
     for word in against:
         if word not in ("home", "previous"):
@@ -105,14 +104,14 @@ def score(
     opened, problems = _open(metrics or DEFAULT_METRICS)
     result = ScoreResult(store.path, tuple(opened), problems=problems)
     with store.writing("score"):
-        units, result.known = _units(store, opened, tuple(against), steps, retry_null)
+        units, total, result.known = _units(store, opened, tuple(against), steps, retry_null)
         count = workers or min(os.cpu_count() or 1, len(units))
         saver = _Saver(store)
         try:
-            for done, measured in enumerate(measure_all(store.path, units, count), 1):
-                saver.add(_rows(measured, opened, result))
+            for measured in measure_all(store.path, units, count):
+                saver.add(_rows(measured, result))
                 if observe:
-                    observe(ScoreProgress(len(units), done, result.new, measured.problem))
+                    observe(ScoreProgress(total, result.new, measured.problem))
         finally:
             saver.save()
     return result
@@ -138,8 +137,8 @@ def _units(
     against: tuple[str, ...],
     steps: Iterable[int] | None,
     retry_null: bool,
-) -> tuple[list[Unit], int]:
-    """The work, a chain (or a source's floor) a unit; and how many of its scores are known."""
+) -> tuple[list[Unit], int, int]:
+    """The work, a chain (or a source's floor) a unit; its scores, and how many are known."""
     import polars as pl
 
     labels = {metric.spec.label for metric in metrics.values()}
@@ -164,12 +163,13 @@ def _units(
         (Unit(name, compared, against, None, tuple(names), frozenset(known.get(name, ()))), None)
         for name, names in others.items()
     ]
-    todo = [
-        unit
-        for unit, chain in units
-        if any(missing(store.suite, unit, [metrics[name] for name in unit.metrics], chain))
-    ]
-    return todo, sum(len(keys) for keys in known.values())
+    todo, total = [], 0
+    for unit, chain in units:
+        asked_of = [metrics[name] for name in unit.metrics]
+        count = sum(1 for _ in missing(store.suite, unit, asked_of, chain))
+        todo += [unit] if count else []
+        total += count
+    return todo, total, sum(len(keys) for keys in known.values())
 
 
 class _Saver:
@@ -195,7 +195,7 @@ class _Saver:
         self._saved = time.monotonic()
 
 
-def _rows(measured: Measured, metrics: dict[str, Metric], result: ScoreResult) -> Sequence[Row]:
+def _rows(measured: Measured, result: ScoreResult) -> Sequence[Row]:
     result.decoded += measured.decoded
     if measured.problem:
         result.problems.append(f"{measured.unit.chain}: {measured.problem}")

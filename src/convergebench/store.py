@@ -30,12 +30,11 @@ from convergebench.cycle import Record
 from convergebench.disk import (
     FULL,
     Reserve,
-    append_line,
+    Writing,
     hold_lock,
     make_directory,
     plain_errors,
     sync_directory,
-    write_new,
 )
 from convergebench.errors import StoreDamaged, StoreError, StoreMismatch, explain
 from convergebench.frame import EXTENSIONS, Frame, extension, sha256
@@ -95,11 +94,11 @@ class RunStore:
             for shard in range(256):  # now, so that no step has to wait for a new directory
                 (path / "frames" / f"{shard:02x}").mkdir()
             sync_directory(path / "frames")
-            scratch = path / "frames" / ".new"
-            write_new(path / "suite.json", suite.model_dump_json(indent=1).encode(), scratch)
+            store = cls(path, info, suite)
+            store._write_file("suite.json", suite.model_dump_json(indent=1).encode())
             # Last, because a directory with a run.json is a run directory.
-            write_new(path / "run.json", info.model_dump_json(indent=1).encode(), scratch)
-        return cls(path, info, suite)
+            store._write_file("run.json", info.model_dump_json(indent=1).encode())
+        return store
 
     @classmethod
     def open(cls, path: Path) -> Self:
@@ -152,6 +151,8 @@ class RunStore:
             notes = [stale] if stale else []
             if what == "run":
                 notes += self._repair()
+                if stale:
+                    notes += self._drop_frameless()
             if reserve:
                 self._reserve = Reserve(self.path / "reserve", reserve)
                 self._reserve.hold()
@@ -169,10 +170,12 @@ class RunStore:
 
     def put(self, frame: Frame) -> None:
         """Store a frame's bytes durably, once."""
-        path = self._frame_path(frame.digest, extension(frame.data))
-        if path.exists() and sha256(path.read_bytes()) == frame.digest:
-            return  # it may be there and torn: a power cut before it was flushed
-        self._saving(lambda: write_new(path, frame.data, self.path / "frames" / ".new"))
+
+        def write() -> None:
+            with self._writing() as disk:
+                self._place(disk, frame)
+
+        self._saving(write)
 
     def start(self, chain: Chain) -> None:
         """Write a new chain's header, its source and its truth being stored already."""
@@ -184,38 +187,32 @@ class RunStore:
         )
         path = self.chain_path(chain.key.id)
         make_directory(path.parent)
-        self._saving(lambda: append_line(path, header.model_dump_json().encode()))
+        self._append(path, header.model_dump_json().encode())
 
-    def append(self, chain: str, step: Step) -> None:
-        """Append a step to a chain's file, durably."""
-        line = step.model_dump_json().encode()
-        self._saving(lambda: append_line(self.chain_path(chain), line))
+    def append(self, chain: str, step: Step, frame: Frame | None = None) -> None:
+        """Store a step and its frame: both are on the disk when this returns."""
+        self._append(self.chain_path(chain), step.model_dump_json().encode(), frame)
 
     def log_session(self, event: str, **facts: Any) -> None:
         """Append to `sessions.jsonl`: who worked on this run, when, with which versions."""
         line = {"event": event, "at": _now(), **facts}
         if event == "start":
             line["versions"] = versions()
-        text = json.dumps(line, sort_keys=True).encode()
-        self._saving(lambda: append_line(self.path / "sessions.jsonl", text))
+        self._append(self.path / "sessions.jsonl", json.dumps(line, sort_keys=True).encode())
 
     def add_scores(self, rows: pl.DataFrame) -> None:
         """Add score rows as one new file."""
         out = io.BytesIO()
         rows.select(list(SCORE_COLUMNS)).write_parquet(out)
-        name = f"part-{time.time_ns():x}.parquet"
-        scratch = self.path / "scores"
         with plain_errors(self.path):
-            make_directory(scratch)
-            write_new(scratch / name, out.getvalue(), self.path / "frames" / ".new")
+            self._write_file(f"scores/part-{time.time_ns():x}.parquet", out.getvalue())
 
     def write_json(self, name: str, value: Any) -> Path:
         """Write one of the derived files (`findings.json`, `floors.json`) by rename."""
-        path = self.path / name
         text = json.dumps(value, indent=1, sort_keys=True, allow_nan=False, ensure_ascii=False)
         with plain_errors(self.path):
-            write_new(path, text.encode(), self.path / "frames" / ".new")
-        return path
+            self._write_file(name, text.encode())
+        return self.path / name
 
     def read_json(self, name: str) -> Any:
         """What `write_json` wrote under that name, or None. Raises StoreDamaged."""
@@ -226,6 +223,28 @@ class RunStore:
             return None
         except ValueError as error:
             raise StoreDamaged(f"{path} is not valid JSON: {error}") from error
+
+    def _writing(self) -> Writing:
+        return Writing(self.path / "frames" / ".new")
+
+    def _write_file(self, name: str, data: bytes) -> None:
+        with self._writing() as disk:
+            disk.new_file(self.path / name, data)
+
+    def _place(self, disk: Writing, frame: Frame) -> None:
+        path = self._frame_path(frame.digest, extension(frame.data))
+        # What is there may be torn: a power cut came before it was flushed.
+        if not (path.exists() and sha256(path.read_bytes()) == frame.digest):
+            disk.new_file(path, frame.data)
+
+    def _append(self, path: Path, line: bytes, frame: Frame | None = None) -> None:
+        def write() -> None:
+            with self._writing() as disk:
+                if frame is not None:
+                    self._place(disk, frame)
+                disk.append(path, line)
+
+        self._saving(write)
 
     def _saving(self, write: Callable[[], None]) -> None:
         try:
@@ -317,6 +336,26 @@ class RunStore:
             notes.append(f"{path.name}: removed {len(torn)} bytes of a record cut off in writing")
         for left in (self.path / "frames" / ".new").glob("*"):
             left.unlink()
+        return notes
+
+    def _drop_frameless(self) -> list[str]:
+        """Drop last records whose frame did not reach the disk before a power cut.
+
+        Frame and record of a step are flushed together, so only a chain's last record can be
+        concerned, and only before the call that made it returned: it was still in flight.
+        """
+        notes = []
+        for path in self.chain_files():
+            last = self.read_chain(path)[0].last
+            if last is None or last.frame is None:
+                continue
+            file = self.frame_path(last.frame)
+            if file.exists() and sha256(file.read_bytes()) == last.frame.sha256:
+                continue
+            lines = path.read_bytes()
+            with open(path, "r+b") as records:
+                records.truncate(lines[:-1].rfind(b"\n") + 1)
+            notes.append(f"{path.name}: step {last.step} is made again, its frame was not saved")
         return notes
 
     def _frame_path(self, digest: str, ending: str) -> Path:

@@ -84,6 +84,7 @@ class Walk:
         failed = {k for k, c in chains.items() if c.last and c.last.outcome == "failed"}
         self._reopened = failed if retry_failed else set()
         self._targets = {k: spec.steps_of(self._cycle(k)) for k in chains}
+        self._goal = sum(self._targets.values())
         self._outcomes = Counter(count_outcomes(chains.values()))
         self._done = sum(self.is_done(chain) for chain in chains.values())
         self._length = sum(chain.length for chain in chains.values())
@@ -150,9 +151,8 @@ class Walk:
             if answer is None:
                 return
             answer = replace(answer, call=answer.call.model_copy(update={"cost": cost}))
-            if answer.frame is not None:
-                self._store.put(answer.frame)
-            self._record(chain, _step(request, answer, started, time.monotonic() - clock))
+            step = _step(request, answer, started, time.monotonic() - clock)
+            self._record(chain, step, answer.frame)
             tip = answer.frame
             if self._store.full:
                 raise StoreFull(
@@ -188,12 +188,12 @@ class Walk:
         if chain.last is None or chain.last.outcome != "over-budget":
             self._record(chain, _step(request, Answer("over-budget", 0), _now(), 0.0))
 
-    def _record(self, chain: Chain, step: Step) -> None:
+    def _record(self, chain: Chain, step: Step, frame: Frame | None = None) -> None:
         key = chain.key
         if key not in self._begun:
             self._store.start(chain)
             self._begun.add(key)
-        self._store.append(key.id, step)
+        self._store.append(key.id, step, frame)
         with self._lock:
             self._reopened.discard(key)
             self.chains[key] = chain.with_step(step)
@@ -216,7 +216,7 @@ class Walk:
                 Progress(
                     chains=len(self.chains),
                     chains_done=self._done,
-                    steps=sum(self._targets.values()),
+                    steps=self._goal,
                     steps_done=self._length,
                     failures=sum(n for outcome, n in self._outcomes.items() if outcome != "edited"),
                     spent=self.budget.spent,

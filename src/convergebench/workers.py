@@ -29,12 +29,13 @@ DEATHS: Final = 3
 
 @dataclass(frozen=True)
 class Measured:
-    """A unit's rows; or, when it could not be measured, why."""
+    """Some rows of a unit, as they come; the last piece of a unit says so."""
 
     unit: Unit
     rows: Sequence[Row]
     problem: str = ""
     decoded: int = 0
+    last: bool = False
 
 
 def measure_all(path: Path, units: Sequence[Unit], workers: int) -> Iterator[Measured]:
@@ -42,124 +43,152 @@ def measure_all(path: Path, units: Sequence[Unit], workers: int) -> Iterator[Mea
     if workers <= 1:
         measurer = Measurer(path)
         for unit in units:
-            before = measurer.decoded
-            yield Measured(unit, measurer.measure(unit), "", measurer.decoded - before)
+            yield from _pieces(measurer, unit)
         return
-    todo: queue.SimpleQueue[tuple[Unit, int]] = queue.SimpleQueue()
-    for unit in units:
-        todo.put((unit, 0))
-    done: queue.SimpleQueue[Measured | int | BaseException] = queue.SimpleQueue()
-    stop = threading.Event()
-    threads = [
-        threading.Thread(target=_serve, args=(path, workers, todo, done, stop), daemon=True)
-        for _ in range(workers)
-    ]
+    crew = _Crew(path, units, workers)
     try:
-        for thread in threads:
+        yield from crew.results()
+    finally:
+        crew.dismiss()
+
+
+def _pieces(measurer: Measurer, unit: Unit) -> Iterator[Measured]:
+    """Measure a unit here; one that cannot be read ends with its problem."""
+    before, problem = measurer.decoded, ""
+    try:
+        for rows in measurer.measure(unit):
+            yield Measured(unit, rows)
+    except ConvergeBenchError as error:
+        problem = str(error)
+    yield Measured(unit, (), problem, measurer.decoded - before, last=True)
+
+
+class _Crew:
+    """A thread of the driver per worker process, all drawing from one queue of units."""
+
+    def __init__(self, path: Path, units: Sequence[Unit], workers: int) -> None:
+        self._path = path
+        self._workers = workers
+        self._left = len(units)
+        self._stop = threading.Event()
+        self._processes: set[subprocess.Popen[bytes]] = set()
+        self._todo: queue.SimpleQueue[tuple[Unit, int]] = queue.SimpleQueue()
+        self._done: queue.SimpleQueue[Measured | int | BaseException] = queue.SimpleQueue()
+        for unit in units:
+            self._todo.put((unit, 0))
+        self._threads = [threading.Thread(target=self._serve, daemon=True) for _ in range(workers)]
+
+    def results(self) -> Iterator[Measured]:
+        """Pieces of all units as they come. Raises what a thread raised."""
+        for thread in self._threads:
             thread.start()
-        left = len(units)
-        while left:
-            got = done.get()
+        while self._left:
+            got = self._done.get()
             if isinstance(got, BaseException):
                 raise got
-            if isinstance(got, int):
-                left += got
+            if isinstance(got, int):  # a unit was split into so many more
+                self._left += got
                 continue
-            left -= 1
+            self._left -= got.last
             yield got
-    finally:
-        stop.set()
-        for thread in threads:
-            thread.join(timeout=10)
+
+    def dismiss(self) -> None:
+        """Stop all workers now."""
+        self._stop.set()
+        for process in list(self._processes):
+            process.kill()
+        for thread in self._threads:
+            thread.join()
+
+    def _serve(self) -> None:
+        process: subprocess.Popen[bytes] | None = None
+        try:
+            while not self._stop.is_set():
+                try:
+                    unit, deaths = self._todo.get_nowait()
+                except queue.Empty:
+                    return
+                process = process or self._start()
+                left = self._exchange(process, unit)
+                if left is not None and not self._stop.is_set():
+                    self._buried(left, deaths + 1, process.wait())
+                    self._end(process)
+                    process = None
+        except BaseException as error:  # the driver raises it
+            self._done.put(error)
+        finally:
+            if process is not None:
+                self._end(process)
+
+    def _exchange(self, process: subprocess.Popen[bytes], unit: Unit) -> Unit | None:
+        """Have a worker measure a unit and pass its answers on as they come.
+
+        Returns None when it is whole, or, when the worker died over it, what is left of it.
+        """
+        known = set(unit.known)
+        try:
+            _send(process, unit.to_json())
+            for line in process.stdout or ():
+                if not line.endswith(b"\n"):
+                    break
+                told: dict[str, Any] = json.loads(line)
+                piece = Measured(unit, [tuple(row) for row in told.pop("rows")], **told)
+                known |= {(row[1], f"{row[2]}@{row[3]}", row[4], row[5]) for row in piece.rows}
+                self._done.put(piece)
+                if piece.last:
+                    return None
+        except (BrokenPipeError, ConnectionResetError):
+            pass
+        return replace(unit, known=frozenset(known))
+
+    def _buried(self, unit: Unit, deaths: int, code: int) -> None:
+        """What to do with a unit whose worker died: try its metrics one by one, or give it up."""
+        if len(unit.metrics) > 1:
+            self._done.put(len(unit.metrics) - 1)
+            for metric in unit.metrics:
+                self._todo.put((replace(unit, metrics=(metric,)), 1))
+        elif deaths < DEATHS:
+            self._todo.put((unit, deaths))
+        else:
+            problem = f"its worker died {DEATHS} times (exit code {code})"
+            rows = Measurer(self._path).nulls(unit, problem)
+            self._done.put(Measured(unit, rows, problem, last=True))
+
+    def _start(self) -> subprocess.Popen[bytes]:
+        process = subprocess.Popen(
+            [sys.executable, "-m", "convergebench.workers"],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            start_new_session=True,  # Ctrl-C is the driver's business
+        )
+        self._processes.add(process)
+        threads = max(1, (os.cpu_count() or 1) // self._workers)
+        hello = {"path": str(self._path.resolve()), "sys_path": sys.path, "threads": threads}
+        _send(process, json.dumps(hello))
+        return process
+
+    def _end(self, process: subprocess.Popen[bytes]) -> None:
+        self._processes.discard(process)
+        with contextlib.suppress(OSError):
+            if process.stdin:
+                process.stdin.close()
+        try:
+            process.wait(timeout=2)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
+        if process.stdout:
+            process.stdout.close()
 
 
-def _serve(
-    path: Path,
-    workers: int,
-    todo: queue.SimpleQueue[tuple[Unit, int]],
-    done: queue.SimpleQueue[Measured | int | BaseException],
-    stop: threading.Event,
-) -> None:
-    """Keep one worker process busy; runs in a thread of the driver."""
-    process: subprocess.Popen[bytes] | None = None
-    try:
-        while not stop.is_set():
-            try:
-                unit, deaths = todo.get_nowait()
-            except queue.Empty:
-                return
-            process = process or _start(path, workers)
-            answer = _exchange(process, unit)
-            if answer is not None:
-                rows = [tuple(row) for row in answer["rows"]]
-                done.put(Measured(unit, rows, answer["problem"], answer["decoded"]))
-                continue
-            code = process.wait()
-            _end(process)
-            process = None
-            if len(unit.metrics) > 1:  # find out which of them it was
-                done.put(len(unit.metrics) - 1)
-                for metric in unit.metrics:
-                    todo.put((replace(unit, metrics=(metric,)), 1))
-            elif deaths + 1 < DEATHS:
-                todo.put((unit, deaths + 1))
-            else:
-                problem = f"its worker died {DEATHS} times (exit code {code})"
-                done.put(Measured(unit, Measurer(path).nulls(unit, problem), problem))
-    except BaseException as error:  # the driver raises it
-        done.put(error)
-    finally:
-        if process is not None:
-            _end(process)
-
-
-def _start(path: Path, workers: int) -> subprocess.Popen[bytes]:
-    process = subprocess.Popen(
-        [sys.executable, "-m", "convergebench.workers"],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        start_new_session=True,  # Ctrl-C is the driver's business
-    )
-    threads = max(1, (os.cpu_count() or 1) // workers)
-    _send(process, {"path": str(path.resolve()), "sys_path": sys.path, "threads": threads})
-    return process
-
-
-def _exchange(process: subprocess.Popen[bytes], unit: Unit) -> dict[str, Any] | None:
-    """A worker's answer to a unit, or None when it died."""
-    try:
-        _send(process, unit.to_json())
-        line = process.stdout.readline() if process.stdout else b""
-    except (BrokenPipeError, ConnectionResetError):
-        return None
-    if not line.endswith(b"\n"):
-        return None
-    answer: dict[str, Any] = json.loads(line)
-    return answer
-
-
-def _send(process: subprocess.Popen[bytes], value: dict[str, Any] | str) -> None:
-    text = value if isinstance(value, str) else json.dumps(value)
+def _send(process: subprocess.Popen[bytes], text: str) -> None:
     if process.stdin:
         process.stdin.write(text.encode() + b"\n")
         process.stdin.flush()
 
 
-def _end(process: subprocess.Popen[bytes]) -> None:
-    with contextlib.suppress(OSError):
-        if process.stdin:
-            process.stdin.close()
-    try:
-        process.wait(timeout=2)
-    except subprocess.TimeoutExpired:
-        process.kill()
-        process.wait()
-    if process.stdout:
-        process.stdout.close()
-
-
 def main() -> None:
-    """The worker: one line of introduction, then a unit a line; an answer a line, until the end."""
+    """The worker: one line of introduction, then a unit a line; answers a line each."""
     # Answers go to the real stdout; what a metric prints goes to stderr.
     answers = os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)
@@ -170,15 +199,10 @@ def main() -> None:
     cv2.setNumThreads(hello["threads"])
     measurer = Measurer(Path(hello["path"]))
     for line in sys.stdin.buffer:
-        before = measurer.decoded
-        answer: dict[str, Any] = {"rows": [], "problem": ""}
-        try:
-            answer["rows"] = measurer.measure(Unit.from_json(line))
-        except ConvergeBenchError as error:
-            answer["problem"] = str(error)
-        answer["decoded"] = measurer.decoded - before
-        answers.write(json.dumps(answer).encode() + b"\n")
-        answers.flush()
+        for piece in _pieces(measurer, Unit.from_json(line)):
+            told = {"rows": piece.rows, "problem": piece.problem, "decoded": piece.decoded}
+            answers.write(json.dumps({**told, "last": piece.last}).encode() + b"\n")
+            answers.flush()
 
 
 if __name__ == "__main__":

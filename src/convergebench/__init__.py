@@ -1,0 +1,82 @@
+"""ConvergeBench: does an image editor let its user converge?
+
+Every command is one function of the same name:
+
+    >>> import convergebench as cb
+    >>> cb.plan(config={"editors": ["ref:jpeg"]})      # calls, dollars, hours, disk
+    >>> cb.run("my-run", {"editors": ["ref:jpeg"]})    # walks the chains, resumes
+    >>> cb.score("my-run")                             # measures what is missing
+    >>> cb.report("my-run")                            # leaderboard and pages
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from convergebench.analysis import analyze
+    from convergebench.demonstration import demo
+    from convergebench.errors import ConvergeBenchError
+    from convergebench.frame import Frame
+    from convergebench.planner import RunSpec, plan
+    from convergebench.registry import (
+        editor_names,
+        open_editor,
+        open_metric,
+        open_suite,
+        plugins,
+    )
+    from convergebench.reporter import report
+    from convergebench.runner import run
+    from convergebench.scorer import score
+    from convergebench.store import RunStore
+    from convergebench.suite import check_suite
+    from convergebench.verifier import verify
+
+_HOME = {
+    "ConvergeBenchError": "errors",
+    "Frame": "frame",
+    "RunSpec": "planner",
+    "RunStore": "store",
+    "analyze": "analysis",
+    "check_suite": "suite",
+    "demo": "demonstration",
+    "editor_names": "registry",
+    "open_editor": "registry",
+    "open_metric": "registry",
+    "open_suite": "registry",
+    "plan": "planner",
+    "plugins": "registry",
+    "report": "reporter",
+    "run": "runner",
+    "score": "scorer",
+    "verify": "verifier",
+}
+
+__all__ = [
+    "ConvergeBenchError",
+    "Frame",
+    "RunSpec",
+    "RunStore",
+    "analyze",
+    "check_suite",
+    "demo",
+    "editor_names",
+    "open_editor",
+    "open_metric",
+    "open_suite",
+    "plan",
+    "plugins",
+    "report",
+    "run",
+    "score",
+    "verify",
+]
+
+
+def __getattr__(name: str) -> Any:
+    # Lazily, so that `convergebench --help` imports neither numpy nor polars.
+    if name not in _HOME:
+        raise AttributeError(f"module 'convergebench' has no attribute {name!r}")
+    return getattr(importlib.import_module(f"convergebench.{_HOME[name]}"), name)
