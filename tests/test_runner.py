@@ -61,7 +61,7 @@ def outcomes(chain: Chain) -> list[str]:
         ("3:refuse", ["edited", "edited", "refused"], "shows a banana"),
         ("2:empty", ["edited", "no-image"], "only text came back"),
         ("1:nothing", ["no-image"], "no bytes"),
-        ("2:truncated", ["edited", "malformed"], "png that cannot be decoded"),
+        ("2:truncated", ["edited", "malformed"], "png that is cut short"),
         ("2:html", ["edited", "malformed"], "start with '<html>502 Bad Ga'"),
         ("2:fail", ["edited", "failed"], "no such model"),
         ("2:sleep-5", ["edited", "failed"], "timed out after 0.5 s"),
@@ -294,11 +294,11 @@ def test_frame_directory_and_record_are_flushed_before_the_next_call(
             assert str(tmp_path / "run" / "frames" / frame[:2]) in names
             assert str(record) in names
         events.append(len(flushed))
-        return EditReply(encode(picture(request.step)))
+        return EditReply(encode(picture(50 + request.step)))
 
     monkeypatch.setattr("tests.support.editors.Scripted.edit", edit)
     chain = one_chain(tmp_path, suite, "")
-    assert outcomes(chain) == ["edited"] * 4
+    assert outcomes(chain) == ["edited"] * 4, chain.steps[-1].detail
     assert len(events) == 4
 
 

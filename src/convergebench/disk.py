@@ -88,8 +88,10 @@ class Writing:
     def __exit__(self, kind: object, error: object, trace: object) -> None:
         try:
             if kind is None:
-                flushes = [_flushers().submit(os.fsync, fd) for fd in self._files[1:]]
-                os.fsync(self._files[0])
+                first, rest = self._files[:1], self._files[1:]
+                flushes = [_flushers().submit(os.fsync, fd) for fd in rest]
+                for fd in first:
+                    os.fsync(fd)
                 for flush in flushes:
                     flush.result()
                 self._appended.clear()

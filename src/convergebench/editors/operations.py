@@ -6,7 +6,6 @@ home to the last bit. An object is pasted from, and its silhouette cut by, the s
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
@@ -141,8 +140,3 @@ def _region(request: EditRequest) -> Box:
     if request.region is None:
         raise EditorFailed("this edit adds or removes an object but came without a region")
     return request.region
-
-
-def _span(low: float, high: float, extent: int) -> tuple[int, int]:
-    first = min(math.floor(low * extent + 0.5), extent - 1)
-    return first, max(math.floor(high * extent + 0.5), first + 1)

@@ -1,0 +1,182 @@
+"""Findings: every number a report shows, with its interval, its n and what is missing."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from pydantic import FiniteFloat
+
+from convergebench.cycle import Record
+from convergebench.table import Cell, Table
+
+RANKED_BY: Final = ("psnr", "ssim")
+"""Metrics whose mean AUC ranks editors while a dimension is incomplete."""
+
+DIMENSIONS: Final = {"quality": ("psnr", "ssim", "lpips"), "semantic": ("clip",)}
+"""The two dimensions of convergence, and the metrics each needs."""
+
+HEADLINE: Final = "headline"
+"""The time until the first dimension falls, where metrics have their half-lives."""
+
+
+class Finding(Record):
+    """One number: what it is, its estimate and interval, over how many, with how many missing.
+
+    Every number is finite, because JSON has no infinity.
+
+    Attributes:
+        id: `kind/metric/editor/round`, as far as these apply. A name may hold any sign, so read
+            `metric`, `editor` and `round` instead of taking the id apart.
+        estimate: The number, or None when there is nothing to estimate it from.
+        low: Lower end of the 95 % interval.
+        high: Upper end.
+        n: How many values (chains, unless `note` says otherwise) the estimate is over.
+        missing: How many more there should have been. Of half-lives: how many of the n are
+            censored, so that their own half-life is missing.
+        failed: Chains that ended too early because the editor refused or failed; at a round, those
+            that ended before it.
+        infinite: Values that are infinite (PSNR of identical pictures) and not in the mean.
+        note: What a reader has to know.
+        metric: The metric, where one is meant.
+        editor: The editor, where one is meant.
+        round: The homecoming, where one is meant.
+    """
+
+    id: str
+    estimate: FiniteFloat | None
+    low: FiniteFloat | None = None
+    high: FiniteFloat | None = None
+    n: int = 0
+    missing: int = 0
+    failed: int = 0
+    infinite: int = 0
+    note: str = ""
+    metric: str = ""
+    editor: str = ""
+    round: int | None = None
+
+
+class Standing(Record):
+    """One editor's line in the leaderboard. Ranks are None for the unranked, with the reason.
+
+    Attributes:
+        editor: Its name.
+        control: Whether it is a control; controls have a score and no rank.
+        best_rank: One more than the number of editors above it.
+        worst_rank: The number of ranked editors not below it.
+        score: Mean AUC of the ranking metrics on the common chains, each source counting once.
+        low: Lower end of the score's interval; None from a single source.
+        high: Upper end.
+        auc: Mean AUC by metric on the same chains; None where it lacks one of them.
+        half_life: Kaplan-Meier median by metric over all chains of the editor, as printed.
+        chains: Chains, begun or planned, that the ranking metrics can measure.
+        complete: Chains of them that came home as often as they should, all of it scored.
+        outcomes: How its steps ended, over all of its chains.
+        why_unranked: The reason.
+        failed: Chains that ended too early because it refused or failed.
+        unmeasurable: Chains whose cycle has no home for the ranking metrics.
+    """
+
+    editor: str
+    control: bool
+    best_rank: int | None
+    worst_rank: int | None
+    score: FiniteFloat | None
+    low: FiniteFloat | None
+    high: FiniteFloat | None
+    auc: dict[str, FiniteFloat | None]
+    half_life: dict[str, str]
+    chains: int
+    complete: int
+    outcomes: dict[str, int]
+    why_unranked: str = ""
+    failed: int = 0
+    unmeasurable: int = 0
+
+    @property
+    def place(self) -> str:
+        """The rank as printed: a range when tied, a dash when unranked."""
+        if self.best_rank is None:
+            return "–"
+        tied = self.worst_rank != self.best_rank
+        return f"{self.best_rank}–{self.worst_rank}" if tied else f"{self.best_rank}"
+
+
+class Findings(Record):
+    """Everything `report` shows.
+
+    Attributes:
+        run: The run directory's name.
+        suite: Name and version.
+        metrics: Name and version of every metric that has scores and can be opened.
+        common: Chains of each ranked editor that the ranking rests on.
+        floors: Oriented floor m0 by metric.
+        standings: The leaderboard: the ranked from best to worst, then the others.
+        findings: All numbers.
+        notes: What a reader has to know, a sentence each.
+        sources: Source images that the ranking rests on.
+        ranked_by: The metrics whose mean AUC is the score; empty when nothing can be ranked.
+        threshold: Where half-lives are read off.
+    """
+
+    run: str
+    suite: str
+    metrics: tuple[str, ...]
+    common: int
+    floors: dict[str, FiniteFloat]
+    standings: tuple[Standing, ...]
+    findings: tuple[Finding, ...]
+    notes: tuple[str, ...]
+    sources: int = 0
+    ranked_by: tuple[str, ...] = ()
+    threshold: FiniteFloat = 0.5
+
+    @property
+    def table(self) -> Table:
+        """The leaderboard."""
+        shown = (
+            [HEADLINE, *DIMENSIONS] if any(HEADLINE in s.half_life for s in self.standings) else []
+        )
+        lives = [*shown, *RANKED_BY]
+        rows: list[tuple[Cell, ...]] = []
+        for s in self.standings:
+            failed = sum(n for outcome, n in s.outcomes.items() if outcome != "edited")
+            rows.append(
+                (
+                    s.place,
+                    s.editor + (" (control)" if s.control else ""),
+                    _score(s),
+                    *(s.half_life.get(name, "–") for name in lives),
+                    s.complete,
+                    s.chains - s.complete,
+                    failed,
+                    s.why_unranked,
+                )
+            )
+        columns: tuple[str, ...] = (
+            "rank",
+            "editor",
+            "mean AUC [95 %]",
+            *(f"half-life {name}" for name in lives),
+            "n",
+            "missing",
+            "failed",
+            "unranked because",
+        )
+        if not any(s.why_unranked for s in self.standings):
+            columns, rows = columns[:-1], [row[:-1] for row in rows]
+        return Table(f"Leaderboard: {self.suite}", columns, rows, self.notes)
+
+    def __str__(self) -> str:
+        return str(self.table)
+
+    def _repr_html_(self) -> str:
+        return self.table._repr_html_()
+
+
+def _score(standing: Standing) -> str:
+    if standing.score is None:
+        return "–"
+    if standing.low is None or standing.high is None:
+        return f"{standing.score:.3f}"
+    return f"{standing.score:.3f} [{standing.low:.3f}, {standing.high:.3f}]"

@@ -1,0 +1,221 @@
+"""The leaderboard: who is ranked, on which chains, and why the others are not."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+import polars as pl
+
+from convergebench.analysis.compare import (
+    PAIR,
+    Ranked,
+    by_metric,
+    by_source,
+    common_chains,
+    mean_interval,
+    rank,
+)
+from convergebench.analysis.findings import Finding, Standing
+from convergebench.chain import Chain, count_outcomes
+from convergebench.planner import CONTROLS
+from convergebench.registry import open_editor
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+CONTROL: Final = "control"
+INERT: Final = "inert"
+NOTHING_TO_RANK_BY: Final = "nothing to rank by"
+NO_COMPLETE_CHAIN: Final = "no complete chain"
+NO_COMMON_CHAIN: Final = "no chain that all editors completed"
+
+
+@dataclass(frozen=True)
+class Ranking:
+    """Who stands where.
+
+    Attributes:
+        metrics: The metrics whose mean AUC is the score.
+        places: The ranked editors' places.
+        reasons: Why the others have none.
+        common: The chains that all ranked editors completed, one row each, by `PAIR`.
+        scores: Per editor its score for each source of the common chains: of the ranked, and of
+            the controls that completed them too.
+        controls: Which editors are controls.
+    """
+
+    metrics: tuple[str, ...]
+    places: Mapping[str, Ranked]
+    reasons: Mapping[str, str]
+    common: pl.DataFrame
+    scores: Mapping[str, NDArray[np.float64]] = field(repr=False)
+    controls: frozenset[str] = frozenset()
+
+    @property
+    def sources(self) -> int:
+        """How many sources the common chains have."""
+        return self.common["source"].n_unique() if len(self.common) else 0
+
+
+def ranking_of(
+    editors: Sequence[str],
+    summaries: pl.DataFrame,
+    inert: Mapping[str, bool],
+    metrics: Sequence[str],
+    controls: frozenset[str] = frozenset(),
+) -> Ranking:
+    """Rank editors by the mean AUC of some metrics on the chains that all of them completed.
+
+    Controls are told apart: they have a score, so that the pipe's loss shows, but no rank. In a
+    run of nothing but controls they are ranked like any other editor.
+    """
+    contenders = [name for name in editors if name not in controls] or list(editors)
+    judged = _judged(summaries, metrics)
+    whole = set(judged["editor"])
+    reasons: dict[str, str] = {}
+    for name in editors:
+        why = [CONTROL] if name not in contenders else []
+        if inert.get(name):
+            why.append(INERT)
+        elif not why and not metrics:
+            why.append(NOTHING_TO_RANK_BY)
+        elif not why and name not in whole:
+            why.append(NO_COMPLETE_CHAIN)
+        if why:
+            reasons[name] = ", ".join(why)
+    ranked = [name for name in contenders if name not in reasons]
+    # Without a ranked editor, what the controls completed together still shows the pipe's loss.
+    footing = ranked or [name for name in editors if name in controls and name in whole]
+    common = common_chains(judged, footing) if footing else judged.clear()
+    pairs = common.select(PAIR).unique(maintain_order=True)
+    shown = [name for name in editors if name in ranked or name in controls]
+    level = judged.filter(pl.col("editor").is_in(shown)).join(pairs, on=PAIR, how="semi")
+    level = level.filter(pl.len().over("editor") == len(pairs))
+    _, values = by_source(level, "auc")
+    places = {r.editor: r for r in rank({n: v for n, v in values.items() if n in ranked})}
+    reasons |= {name: NO_COMMON_CHAIN for name in ranked if name not in places}
+    return Ranking(tuple(metrics), places, reasons, pairs, values, controls)
+
+
+def _judged(summaries: pl.DataFrame, metrics: Sequence[str]) -> pl.DataFrame:
+    """Per chain that is complete in all of these metrics the mean of their AUCs."""
+    return (
+        summaries.filter(pl.col("metric").is_in(list(metrics)) & pl.col("complete"))
+        .sort("chain", "metric")
+        .group_by("chain", "editor", *PAIR, maintain_order=True)
+        .agg(pl.col("auc").mean(), pl.len().alias("count"))
+        .filter(pl.col("count") == len(metrics))
+        .with_columns(metric=pl.lit("mean"), complete=pl.lit(True))
+    )
+
+
+def controls_among(editors: Sequence[str]) -> frozenset[str]:
+    """The editors that say they are controls, as far as they can be opened here."""
+    return frozenset(name for name in editors if name in CONTROLS or _says_control(name))
+
+
+def _says_control(name: str) -> bool:
+    try:
+        return open_editor(name).spec.control
+    except Exception:  # foreign code, and not needed here: its frames were made elsewhere
+        return False
+
+
+def standings_of(
+    table: pl.DataFrame,
+    chains: Sequence[Chain],
+    ranking: Ranking,
+    summaries: pl.DataFrame,
+    lives: Mapping[str, Mapping[str, str]],
+    whole: Mapping[str, int],
+) -> tuple[list[Standing], list[Finding]]:
+    """Every editor's line, the ranked before the others, best first; and findings on the scores.
+
+    Args:
+        table: What `chain_table` answered.
+        chains: The recorded chains.
+        ranking: Who stands where.
+        summaries: AUCs per chain and metric.
+        lives: Half-lives as printed, per editor and metric.
+        whole: How many complete chains each editor has.
+    """
+    outcomes = _outcomes(chains)
+    aucs = _aucs(summaries, ranking.common)
+    measurable = pl.col("has_home") & ~pl.col("content_only")
+    facts = table.group_by("editor").agg(
+        measurable.sum().alias("chains"),
+        (~measurable).sum().alias("unmeasurable"),
+        (measurable & pl.col("failed")).sum().alias("failed"),
+        pl.col("failed").sum().alias("all_failed"),
+    )
+    standings: list[Standing] = []
+    findings: list[Finding] = []
+    for name, count, unmeasurable, failed, all_failed in facts.sort("editor").iter_rows():
+        place = ranking.places.get(name)
+        mine = ranking.scores.get(name)
+        score = None if mine is None else float(mine.mean())
+        low, high = (None, None) if mine is None else mean_interval(mine)
+        used = 0 if mine is None else len(ranking.common)
+        why = ranking.reasons.get(name, "")
+        findings.append(
+            Finding(
+                id=f"score/{name}",
+                estimate=score,
+                low=low,
+                high=high,
+                n=used,
+                missing=count - used,
+                failed=failed,
+                note="; ".join(
+                    n for n in (f"over {ranking.sources} sources" * bool(used), why) if n
+                ),
+                editor=name,
+            )
+        )
+        standings.append(
+            Standing(
+                editor=name,
+                control=name in ranking.controls,
+                best_rank=place.best_rank if place else None,
+                worst_rank=place.worst_rank if place else None,
+                score=score,
+                low=low,
+                high=high,
+                auc={metric: values.get(name) for metric, values in aucs.items()},
+                half_life=dict(lives.get(name, {})),
+                chains=count,
+                complete=whole.get(name, 0),
+                outcomes=outcomes.get(name, {}),
+                why_unranked=why,
+                failed=all_failed,
+                unmeasurable=unmeasurable,
+            )
+        )
+    standings.sort(
+        key=lambda s: (s.best_rank is None, s.score is None, -(s.score or 0.0), s.editor)
+    )
+    return standings, findings
+
+
+def _outcomes(chains: Sequence[Chain]) -> dict[str, dict[str, int]]:
+    found: dict[str, Counter[str]] = {}
+    for chain in chains:
+        found.setdefault(chain.key.editor, Counter()).update(count_outcomes([chain]))
+    return {name: dict(sorted(counts.items())) for name, counts in found.items()}
+
+
+def _aucs(summaries: pl.DataFrame, pairs: pl.DataFrame) -> dict[str, dict[str, float]]:
+    """Per metric the mean AUC, over the common chains, of each editor that has all of them."""
+    level = (
+        summaries.filter(pl.col("auc").is_not_null())
+        .join(pairs, on=PAIR, how="semi")
+        .filter(pl.len().over("metric", "editor") == len(pairs))
+    )
+    means: dict[str, dict[str, float]] = {name: {} for name in sorted(set(summaries["metric"]))}
+    for (metric, editor), values in by_metric(level, "auc").items():
+        means[metric][editor] = float(values.mean())
+    return means

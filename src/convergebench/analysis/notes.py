@@ -1,0 +1,256 @@
+"""What a reader of the leaderboard has to know, a sentence each."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import polars as pl
+
+from convergebench.analysis.compare import FEW_SOURCES
+from convergebench.analysis.convergence import best
+from convergebench.analysis.findings import DIMENSIONS, RANKED_BY
+from convergebench.analysis.leaderboard import NO_COMMON_CHAIN, Ranking
+from convergebench.comparisons import FLOOR_PREFIX
+from convergebench.metric import MetricSpec
+from convergebench.planner import TRANSPORT
+
+SHOWN = 3
+"""How many names or reasons a note spells out."""
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """All that notes are written from.
+
+    Attributes:
+        path: The run directory.
+        scores: All score rows.
+        table: What `chain_table` answered.
+        grid: What `expected` answered.
+        homes: What `home_scores` answered.
+        specs: The metrics that have rows and can be opened.
+        closed: Why the others cannot.
+        floor: Oriented floors.
+        curved: The metrics that have convergence.
+        ranking: Who stands where.
+        inert: The verdict on each editor that could be checked.
+        whole: How many complete chains each editor has.
+        problems: Sentences of those who gathered all this.
+    """
+
+    path: Path
+    scores: pl.DataFrame
+    table: pl.DataFrame
+    grid: pl.DataFrame
+    homes: pl.DataFrame
+    specs: Mapping[str, MetricSpec]
+    closed: Mapping[str, str]
+    floor: Mapping[str, float]
+    curved: Sequence[str]
+    ranking: Ranking
+    inert: Mapping[str, bool]
+    whole: Mapping[str, int]
+    problems: Sequence[str] = field(default_factory=tuple)
+
+
+def notes_of(told: Evidence) -> list[str]:
+    """Every note, the most important first."""
+    return [
+        *_ranking(told),
+        *_dimensions(told),
+        *_metrics(told),
+        *_inert(told),
+        *_chains(told),
+        *told.problems,
+        "n: complete chains; missing: chains that are not; failed: steps that gave no frame. "
+        "Half-lives are Kaplan-Meier medians over all chains of an editor.",
+    ]
+
+
+def _ranking(told: Evidence) -> list[str]:
+    ranking = told.ranking
+    notes = []
+    if ranking.places:
+        notes.append(
+            f"Ranked on {_count(len(ranking.common), 'chain')} (from "
+            f"{_count(ranking.sources, 'source')}) that all ranked editors completed; intervals "
+            "resample source images; a range of ranks means tied."
+        )
+        if ranking.sources == 1:
+            notes.append("One source gives no interval, so no editor is above another.")
+        elif ranking.sources < FEW_SOURCES:
+            notes.append(
+                f"Ranks are provisional: {ranking.sources} sources are too few for a 95 % "
+                f"statement, which needs {FEW_SOURCES}."
+            )
+    else:
+        notes.append(f"No editor is ranked: {_why_none(told)}.")
+    if ranking.metrics and ranking.metrics != RANKED_BY:
+        lacking = [name for name in RANKED_BY if name not in ranking.metrics]
+        notes.append(
+            f"The score is the mean AUC of {' and '.join(ranking.metrics)} alone, because "
+            f"{' and '.join(lacking)} cannot be had; it compares with no other report."
+        )
+    elif ranking.metrics:
+        notes.append(f"The score is the mean AUC of {' and '.join(ranking.metrics)}.")
+    variants = sorted(set(told.table["settings"]))
+    if len(variants) > 1:
+        named = [label or "defaults" for label in variants]
+        notes.append(f"All numbers are means over {len(variants)} settings: {'; '.join(named)}.")
+    return notes
+
+
+def _why_none(told: Evidence) -> str:
+    if told.table.is_empty():
+        return "the run has no chain"
+    if not told.table["has_home"].any():
+        return "no cycle of this run has a home, so there is nothing to compare with"
+    if not told.table["made"].sum():
+        return "no chain came home even once"
+    if told.homes.is_empty():
+        return "no frame is scored against home"
+    if not told.ranking.metrics:
+        return f"convergence by {' or '.join(RANKED_BY)} cannot be had"
+    reasons = set(told.ranking.reasons.values())
+    if NO_COMMON_CHAIN in reasons:
+        waiting = [n for n, why in told.ranking.reasons.items() if why == NO_COMMON_CHAIN]
+        least = min(waiting, key=lambda name: (told.whole.get(name, 0), name))
+        return (
+            f"there is no chain that all of {_names(waiting)} completed; the fewest, "
+            f"{told.whole.get(least, 0)}, has {least}"
+        )
+    counts = Counter(told.ranking.reasons.values())
+    return ", ".join(f"{why} ({count})" for why, count in sorted(counts.items()))
+
+
+def _dimensions(told: Evidence) -> list[str]:
+    notes = []
+    for dimension, needed in DIMENSIONS.items():
+        lacking = [name for name in needed if name not in told.curved]
+        unscored = [name for name in lacking if name not in set(told.homes["metric"])]
+        if lacking:
+            what = "not scored" if unscored == lacking else "cannot be had"
+            notes.append(
+                f"{dimension.capitalize()} half-life: incomplete, {', '.join(lacking)} {what}."
+            )
+    return notes
+
+
+def _metrics(told: Evidence) -> list[str]:
+    notes = [
+        f"{name}: has scores but is left out, because it cannot be opened here: {why}"
+        for name, why in told.closed.items()
+    ]
+    paired = set(
+        told.scores.filter(pl.col("chain").str.starts_with(FLOOR_PREFIX))["metric"].to_list()
+    )
+    sources = told.table["source"].n_unique()
+    for name, spec in told.specs.items():
+        if spec.kind == "no-reference":
+            continue
+        rows = told.scores.filter(pl.col("metric") == name)
+        old = sorted(set(rows["version"]) - {spec.version})
+        if old and spec.version not in set(rows["version"]):
+            notes.append(
+                f"{name}: left out, scored with version {', '.join(old)} only, installed is "
+                f"{spec.version}. {_score_again(told)}"
+            )
+            continue
+        if name not in told.curved and (told.grid["metric"] == name).any():
+            notes.append(
+                f"{name}: no convergence, because {_no_floor(told, spec, paired, sources)}."
+            )
+        notes += _gaps(told, name)
+    return notes
+
+
+def _no_floor(told: Evidence, spec: MetricSpec, paired: set[str], sources: int) -> str:
+    if best(spec) is None:
+        return "identical images have no finite value"
+    if spec.name in told.floor:
+        return "other sources are as close to a source as the source itself"
+    if sources < 2:
+        return "the suite's floor needs two sources"
+    if spec.name in paired:
+        return "every value of the suite's floor is null"
+    return "the suite's floor is not scored"
+
+
+def _gaps(told: Evidence, name: str) -> list[str]:
+    """Frames that are there and have no value: null with a reason, or never scored."""
+    rows = told.homes.filter(pl.col("metric") == name)
+    made = told.grid.filter((pl.col("metric") == name) & pl.col("made"))
+    notes = []
+    null = rows.filter(pl.col("value").is_null())
+    if len(null):
+        counts = null.group_by("note").agg(pl.len()).sort("len", "note", descending=[True, False])
+        reasons = [f"{why or 'not a number'} ({n})" for why, n in counts.iter_rows()]
+        notes.append(f"{name}: {len(null)} of {len(made)} homecomings are null: {_names(reasons)}.")
+    unscored = len(made) - len(rows)
+    if unscored:
+        notes.append(
+            f"{name}: {unscored} of {len(made)} homecomings are not scored. {_score_again(told)}"
+        )
+    return notes
+
+
+def _inert(told: Evidence) -> list[str]:
+    trips = told.table.filter(pl.col("kind") == "round-trip")
+    editors = sorted(set(trips["editor"]))
+    unchecked = [name for name in editors if name not in told.inert]
+    notes = []
+    if not editors:
+        notes.append("Inert check: not made, the run has no round trip.")
+    elif len(unchecked) == len(editors):
+        notes.append(
+            "Inert check: not made, no round trip is shared with the transport control "
+            f"({TRANSPORT}) and scored with psnr against the frame before."
+        )
+    elif unchecked:
+        notes.append(
+            f"Inert check: not made for {_names(unchecked)}, which shares no scored first step "
+            f"with the transport control ({TRANSPORT})."
+        )
+    return notes
+
+
+def _chains(told: Evidence) -> list[str]:
+    table = told.table
+    notes = []
+    failed = table.filter(pl.col("failed"))
+    if len(failed):
+        counts = failed.group_by("ended").agg(pl.len()).sort("ended")
+        words = ", ".join(f"{n} {outcome}" for outcome, n in counts.iter_rows())
+        notes.append(f"{len(failed)} of {_count(len(table), 'chain')} ended early: {words}.")
+    open_ones = table.filter(pl.col("ended").is_null() & (pl.col("length") < pl.col("steps")))
+    if len(open_ones):
+        unborn = len(open_ones.filter(~pl.col("begun")))
+        notes.append(
+            f"{len(open_ones)} of {_count(len(table), 'chain')} are not finished"
+            + (f", {unborn} of them not begun" if unborn else "")
+            + f". Go on with: convergebench run {told.path}"
+        )
+    homeless = table.filter(~pl.col("has_home") | pl.col("content_only"))
+    if len(homeless):
+        cycles = sorted(set(homeless["cycle"]))
+        notes.append(
+            f"{_count(len(homeless), 'chain')} of {_names(cycles)} have no home that "
+            f"{' and '.join(RANKED_BY)} can be measured against and are not in the ranking."
+        )
+    return notes
+
+
+def _score_again(told: Evidence) -> str:
+    return f"Compute them with: convergebench score {told.path}"
+
+
+def _names(names: Sequence[str]) -> str:
+    rest = len(names) - SHOWN
+    return ", ".join(names[:SHOWN]) + (f" and {rest} more" if rest > 0 else "")
+
+
+def _count(count: int, noun: str) -> str:
+    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"

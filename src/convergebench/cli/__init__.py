@@ -1,0 +1,66 @@
+"""The command line: parse, call one library function, print.
+
+Data goes to stdout, progress and errors to stderr. A user's mistake is one sentence and exit code
+2, never a traceback. Nothing heavy is imported before a command runs.
+"""
+
+from __future__ import annotations
+
+import sys
+
+import typer
+
+from convergebench.cli import demo, plan, plugins, report, run, score, suites, verify
+from convergebench.errors import ConvergeBenchError, scrub
+
+app = typer.Typer(
+    name="convergebench",
+    help="Does an image editor let its user converge? Walk images through repeated edits, keep "
+    "every frame, measure every loss.",
+    epilog="Start with: convergebench demo",
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+
+
+def _version(asked: bool) -> None:
+    if asked:
+        from importlib.metadata import version
+
+        typer.echo(f"convergebench {version('convergebench')}")
+        raise typer.Exit
+
+
+@app.callback()
+def _root(
+    version: bool = typer.Option(
+        False, "--version", callback=_version, is_eager=True, help="Print the version and stop."
+    ),
+) -> None:
+    pass
+
+
+app.command("demo", epilog=demo.EXAMPLES)(demo.demo)
+app.command("plan", epilog=plan.EXAMPLES)(plan.plan)
+app.command("run", epilog=run.EXAMPLES)(run.run)
+app.command("score", epilog=score.EXAMPLES)(score.score)
+app.command("report", epilog=report.EXAMPLES)(report.report)
+app.command("verify", epilog=verify.EXAMPLES)(verify.verify)
+app.command("plugins", epilog=plugins.EXAMPLES)(plugins.plugins)
+app.add_typer(suites.app, name="suites")
+
+
+def main() -> None:
+    """The entry point of the `convergebench` command."""
+    try:
+        app()
+    except ConvergeBenchError as error:
+        print(f"convergebench: {scrub(str(error))}", file=sys.stderr)
+        sys.exit(2)
+    except KeyboardInterrupt:
+        print("convergebench: stopped", file=sys.stderr)
+        sys.exit(130)
+    except BrokenPipeError:  # `convergebench … | head`
+        sys.stderr.close()
+        sys.exit(0)

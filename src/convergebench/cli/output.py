@@ -1,0 +1,81 @@
+"""Printing results, and progress: bars in a terminal, plain lines elsewhere."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import sys
+import time
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any, Final
+
+if TYPE_CHECKING:
+    from rich.progress import Progress as Bars
+    from rich.progress import TaskID
+
+LINE_EVERY: Final = 5.0
+"""Seconds between two plain progress lines."""
+
+
+def show(result: Any, as_json: bool) -> None:
+    """Print a result: JSON, a table drawn for the terminal, or the same as plain text."""
+    if as_json:
+        print(json.dumps(result.to_dict(), indent=1, ensure_ascii=False))
+    elif sys.stdout.isatty() and hasattr(result, "table"):
+        from rich.console import Console
+
+        Console().print(result.table)
+    else:
+        print(result)
+
+
+def say(text: str) -> None:
+    """One line to stderr."""
+    print(text, file=sys.stderr, flush=True)
+
+
+class Display:
+    """One progress line: a bar in a terminal, a plain line every few seconds elsewhere."""
+
+    def __init__(self, title: str, bars: Bars | None) -> None:
+        self._title = title
+        self._bars = bars
+        self._task: TaskID | None = bars.add_task(title, total=None, text="") if bars else None
+        self._last = time.monotonic()
+        self._told = ""
+
+    def update(self, done: int, total: int, text: str = "", event: str = "") -> None:
+        """Show how far things are; an event gets a line of its own."""
+        if self._bars is not None and self._task is not None:
+            self._bars.update(self._task, completed=done, total=total, text=text)
+            if event:
+                self._bars.console.print(f"  {event}", markup=False, highlight=False)
+            return
+        if event:
+            say(f"  {event}")
+        now = time.monotonic()
+        line = f"{self._title}: {done} of {total}{', ' + text if text else ''}"
+        if (now - self._last >= LINE_EVERY or done == total) and line != self._told:
+            self._last, self._told = now, line
+            say(line)
+
+
+@contextlib.contextmanager
+def display(title: str) -> Iterator[Display]:
+    """A progress display on stderr while in the block."""
+    if not sys.stderr.isatty():
+        yield Display(title, None)
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
+    from rich.progress import TimeRemainingColumn as Remaining
+
+    columns = (
+        TextColumn("{task.description}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        Remaining(),
+        TextColumn("{task.fields[text]}"),
+    )
+    with Progress(*columns, console=Console(stderr=True)) as bars:
+        yield Display(title, bars)

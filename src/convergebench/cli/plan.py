@@ -1,0 +1,56 @@
+"""`convergebench plan`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from convergebench.cli import options as o
+from convergebench.cli.output import show
+
+EXAMPLES = (
+    "Examples:  convergebench plan -e ref:jpeg --rounds 10   ·   "
+    "convergebench plan my-run --config run.toml --json"
+)
+
+
+def plan(
+    run: Annotated[
+        Path | None,
+        typer.Argument(metavar="[RUN]", help="A run directory, to see what is left to do."),
+    ] = None,
+    config: o.Config = None,
+    suite: o.Suite = None,
+    editor: o.Editors = None,
+    source: o.Sources = None,
+    cycle: o.Cycles = None,
+    rounds: o.Rounds = None,
+    steps: o.Steps = None,
+    repeats: o.Repeats = None,
+    size: o.Size = None,
+    budget: o.Budget = None,
+    concurrency: o.Concurrency = None,
+    no_controls: o.NoControls = False,
+    json: o.Json = False,
+) -> None:
+    """Say what a run would do: calls, dollars, time, disk. Calls no editor, writes nothing."""
+    from convergebench import planner
+
+    planned = planner.plan(
+        run,
+        config,
+        suite=suite,
+        editors=editor,
+        sources=source,
+        cycles=cycle,
+        rounds=rounds,
+        steps=steps,
+        repeats=repeats,
+        size=size,
+        budget=budget,
+        concurrency=concurrency,
+        controls=False if no_controls else None,
+    )
+    show(planned, json)

@@ -1,0 +1,74 @@
+"""`convergebench run`."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from convergebench.cli import options as o
+from convergebench.cli.output import display, show
+
+EXAMPLES = (
+    "Examples:  convergebench run my-run -e ref:jpeg -e ref:latent --rounds 10   ·   "
+    "convergebench run my-run --config run.toml   ·   convergebench run my-run   (resumes)"
+)
+
+
+def run(
+    run: o.RunDirectory,
+    config: o.Config = None,
+    suite: o.Suite = None,
+    editor: o.Editors = None,
+    source: o.Sources = None,
+    cycle: o.Cycles = None,
+    rounds: o.Rounds = None,
+    steps: o.Steps = None,
+    repeats: o.Repeats = None,
+    size: o.Size = None,
+    budget: o.Budget = None,
+    concurrency: o.Concurrency = None,
+    deadline: o.Deadline = None,
+    retries: o.Retries = None,
+    no_controls: o.NoControls = False,
+    retry_failed: Annotated[
+        bool, typer.Option("--retry-failed", help="Take up again the chains that ended in failed.")
+    ] = False,
+    json: o.Json = False,
+) -> None:
+    """Walk every chain with every editor, keeping every frame. Resumes where it was stopped.
+
+    Ctrl-C once finishes the calls in flight and saves; twice stops at once. Nothing paid for is
+    lost either way.
+    """
+    from convergebench import runner
+    from convergebench.walk import Progress
+
+    with display("running") as shown:
+
+        def observe(p: Progress) -> None:
+            text = f"{p.chains_done}/{p.chains} chains, {p.failures} failed, ${p.spent:.2f}"
+            shown.update(p.steps_done, p.steps, text, p.event)
+
+        result = runner.run(
+            run,
+            config,
+            retry_failed=retry_failed,
+            observe=observe,
+            suite=suite,
+            editors=editor,
+            sources=source,
+            cycles=cycle,
+            rounds=rounds,
+            steps=steps,
+            repeats=repeats,
+            size=size,
+            budget=budget,
+            concurrency=concurrency,
+            deadline=deadline,
+            retries=retries,
+            controls=False if no_controls else None,
+        )
+    show(result, json)
+    if result.stopped == "interrupted":
+        raise typer.Exit(130)

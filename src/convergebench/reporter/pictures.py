@@ -1,0 +1,150 @@
+"""Thumbnails and full frames, brought into the report's folder.
+
+Thumbnails are made in threads (Pillow lets go of the interpreter while it works), with no more
+pixels decoded at once than `PIXELS_AT_ONCE`. Both are named by the frame's hash, so what is there
+already is what would be made again.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import os
+import shutil
+import threading
+from collections.abc import Callable, Iterable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from PIL import Image
+
+from convergebench.chain import FrameRef
+from convergebench.errors import MalformedImage
+from convergebench.frame import decode
+from convergebench.store import RunStore
+
+SIDE: Final = 192
+"""Longest side of a thumbnail: twice what the pages show, for dense screens."""
+
+QUALITY: Final = 80
+PIXELS_AT_ONCE: Final = 64_000_000
+"""Decoding takes some 12 bytes per pixel on the way: about 800 MB."""
+
+
+@dataclass(frozen=True)
+class Picture:
+    """Where a frame is in the folder; None for what could not be had."""
+
+    full: str | None
+    thumb: str | None
+
+
+def bring_pictures(
+    store: RunStore,
+    refs: Iterable[FrameRef],
+    out: Path,
+    observe: Callable[[int, int], None] | None = None,
+) -> dict[str, Picture]:
+    """Link every frame into the folder and make its thumbnail, unless that is done.
+
+    Returns:
+        The pictures by the frame's hash.
+    """
+    wanted = list({ref.sha256: ref for ref in refs}.values())
+    for prefix in {ref.sha256[:2] for ref in wanted}:
+        for part in ("frames", "thumbs"):
+            (out / part / prefix).mkdir(parents=True, exist_ok=True)
+    largest = max(((ref.width or 1) * (ref.height or 1) for ref in wanted), default=1)
+    workers = max(1, min(os.cpu_count() or 1, PIXELS_AT_ONCE // largest))
+    found: dict[str, Picture] = {}
+    pool = ThreadPoolExecutor(workers)
+    try:
+        pictures = pool.map(lambda ref: _bring(store.frame_path(ref), ref, out), wanted)
+        for done, (ref, picture) in enumerate(zip(wanted, pictures, strict=True), 1):
+            found[ref.sha256] = picture
+            if observe:
+                observe(done, len(wanted))
+    finally:
+        pool.shutdown(cancel_futures=True)
+    return found
+
+
+def _bring(stored: Path, ref: FrameRef, out: Path) -> Picture:
+    prefix = ref.sha256[:2]
+    full = f"frames/{prefix}/{stored.name}"
+    thumb = f"thumbs/{prefix}/{ref.sha256}.webp"
+    if not _link(stored, out / full):
+        return Picture(None, None)
+    if _is_complete(out / thumb):
+        return Picture(full, thumb)
+    try:
+        data = _thumbnail(stored.read_bytes())
+    except MalformedImage:
+        return Picture(full, None)
+    replace_file(out / thumb, data)
+    return Picture(full, thumb)
+
+
+def _thumbnail(data: bytes) -> bytes:
+    """A small WebP of the view that metrics see. Raises MalformedImage."""
+    pixels, _ = decode(data)
+    image = Image.fromarray(pixels)
+    image.thumbnail((SIDE, SIDE), Image.Resampling.LANCZOS, reducing_gap=3.0)
+    out = io.BytesIO()
+    image.save(out, "WEBP", quality=QUALITY, method=2)
+    return out.getvalue()
+
+
+def _is_complete(thumb: Path) -> bool:
+    """Whether a WebP is as long as its header says: a power cut may leave less."""
+    try:
+        with open(thumb, "rb") as file:
+            head = file.read(12)
+            size = os.fstat(file.fileno()).st_size
+    except FileNotFoundError:
+        return False
+    said = int.from_bytes(head[4:8], "little") + 8
+    return head[:4] == b"RIFF" and head[8:12] == b"WEBP" and said == size
+
+
+def _link(stored: Path, full: Path) -> bool:
+    """Link a frame into the folder, or copy it to another file system; False if it is gone."""
+    try:
+        size = stored.stat().st_size
+    except FileNotFoundError:
+        return False
+    with contextlib.suppress(FileNotFoundError):
+        if full.stat().st_size == size:
+            return True
+        full.unlink()
+    try:
+        os.link(stored, full)
+    except FileExistsError:
+        pass
+    except OSError:
+        temporary = _beside(full)
+        try:
+            shutil.copyfile(stored, temporary)
+            os.replace(temporary, full)
+        finally:
+            temporary.unlink(missing_ok=True)
+    return True
+
+
+def replace_file(path: Path, data: bytes) -> None:
+    """Write a whole file by rename, so that nobody ever sees half of it.
+
+    Not flushed to the disk: everything in a report can be made again.
+    """
+    temporary = _beside(path)
+    try:
+        temporary.write_bytes(data)
+        os.replace(temporary, path)
+    finally:
+        temporary.unlink(missing_ok=True)
+
+
+def _beside(path: Path) -> Path:
+    return path.with_name(f".{path.name}.{os.getpid()}.{threading.get_ident()}")

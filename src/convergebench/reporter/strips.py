@@ -1,0 +1,170 @@
+"""Filmstrips: every frame of every chain of a source, editors under each other, steps aligned."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from convergebench.chain import Chain, FrameRef, Step
+from convergebench.cycle import Cycle, Home
+from convergebench.reporter.palette import Ink
+from convergebench.reporter.pictures import Picture
+from convergebench.suite import Suite
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One step of a chain as shown: its frame, or why there is none."""
+
+    step: int
+    picture: Picture
+    prompt: str = ""
+    outcome: str = ""
+    detail: str = ""
+    home: str = ""
+    size: str = ""
+
+
+@dataclass(frozen=True)
+class Row:
+    """One chain."""
+
+    id: str
+    ink: Ink
+    variant: str
+    cells: tuple[Cell, ...]
+    rest: int
+    rest_text: str
+
+
+@dataclass(frozen=True)
+class Column:
+    """One step of all chains, with the prompt if they share it."""
+
+    step: int
+    prompt: str
+
+
+@dataclass(frozen=True)
+class Strip:
+    """All chains of one source through one cycle."""
+
+    label: str
+    cycle: Cycle
+    columns: tuple[Column, ...]
+    rows: tuple[Row, ...]
+
+
+def strips_of(
+    chains: Sequence[Chain],
+    suite: Suite,
+    pictures: Mapping[str, Picture],
+    inks: Mapping[str, Ink],
+    order: Sequence[str],
+) -> list[Strip]:
+    """The strips of one source's chains, cycles in the suite's order, editors in the given one."""
+    place = {name: index for index, name in enumerate(order)}
+    cycles = [cycle.name for cycle in suite.cycle]
+    labels = sorted(
+        {chain.key.cycle for chain in chains},
+        key=lambda label: (cycles.index(suite.cycle_of(label).name), label),
+    )
+    found = []
+    for label in labels:
+        cycle = suite.cycle_of(label)
+        mine = sorted(
+            (chain for chain in chains if chain.key.cycle == label),
+            key=lambda c: (place[c.key.editor], c.key.settings.label, c.key.repeat),
+        )
+        shown = [_shown(chain) for chain in mine]
+        last = max((step for steps in shown for step in steps), default=0)
+        repeated = any(chain.key.repeat for chain in mine)
+        rows = [
+            _row(chain, steps, cycle, last, repeated, pictures, inks)
+            for chain, steps in zip(mine, shown, strict=True)
+        ]
+        columns = [_column(step, shown) for step in range(1, last + 1)]
+        found.append(Strip(label, cycle, (Column(0, "source"), *columns), tuple(rows)))
+    return found
+
+
+def _shown(chain: Chain) -> dict[int, Step]:
+    """Per step the record to show: the edited one, else the latest."""
+    found: dict[int, Step] = {}
+    for step in chain.steps:
+        before = found.get(step.step)
+        if before is None or before.outcome != "edited":
+            found[step.step] = step
+    return found
+
+
+def _column(number: int, shown: Sequence[Mapping[int, Step]]) -> Column:
+    prompts = {steps[number].prompt for steps in shown if number in steps}
+    return Column(number, prompts.pop() if len(prompts) == 1 else "prompts differ")
+
+
+def _row(
+    chain: Chain,
+    steps: Mapping[int, Step],
+    cycle: Cycle,
+    last: int,
+    repeated: bool,
+    pictures: Mapping[str, Picture],
+    inks: Mapping[str, Ink],
+) -> Row:
+    nothing = Picture(None, None)
+    cells = [Cell(0, pictures.get(chain.source.sha256, nothing), home="", size="")]
+    for number in range(1, max(steps, default=0) + 1):
+        step = steps.get(number)
+        if step is None:
+            cells.append(Cell(number, nothing, outcome="missing", detail="no record of this step"))
+            continue
+        home = cycle.home(number)
+        if home is not None and home.of == "truth" and chain.truth is None:
+            home = None
+        edited = step.outcome == "edited"
+        cells.append(
+            Cell(
+                step=number,
+                picture=pictures.get(step.frame.sha256, nothing) if step.frame else nothing,
+                prompt=step.prompt,
+                outcome="" if edited else step.outcome,
+                detail="" if edited else step.detail,
+                home=home_words(home) if edited and home else "",
+                size=_size(step.frame, chain.source, home) if edited and step.frame else "",
+            )
+        )
+    words = [chain.key.settings.label, f"repeat {chain.key.repeat + 1}" if repeated else ""]
+    rest = last + 1 - len(cells)
+    return Row(
+        id=chain.key.id,
+        ink=inks[chain.key.editor],
+        variant=", ".join(word for word in words if word),
+        cells=tuple(cells),
+        rest=rest,
+        rest_text="ended here" if chain.ended else "not run yet",
+    )
+
+
+def home_words(home: Home) -> str:
+    """What a frame should equal, in words."""
+    words = ["the source" if home.of == "source" else "the ground truth"]
+    if home.flip:
+        words.append(f"flipped {'left to right' if home.flip == 'horizontal' else 'upside down'}")
+    if home.quarters:
+        words.append(f"turned clockwise by {('90°', '180°', '270°')[home.quarters - 1]}")
+    if home.grey:
+        words.append("in grey")
+    if home.content_only:
+        words.append("in content")
+    return ", ".join(words)
+
+
+def _size(frame: FrameRef, source: FrameRef, home: Home | None) -> str:
+    """The returned size where it is not the source's (turned, if home is)."""
+    expected = (source.width, source.height)
+    if home is not None and home.quarters % 2:
+        expected = (source.height, source.width)
+    if (frame.width, frame.height) in (expected, (None, None)):
+        return ""
+    return f"{frame.width}×{frame.height}"
