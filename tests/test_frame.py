@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from PIL import Image, features
 
 from convergebench.errors import MalformedImage
-from convergebench.frame import decode, extension, sniff
+from convergebench.frame import Frame, decode, extension, sniff
 from tests.frame_files import chunk, orientation, png, saved, tiff
 
 Pixels = NDArray[np.uint8]
@@ -301,6 +301,16 @@ def test_exif_orientation_is_applied(turn: int) -> None:
     near(shown(jpeg(BLOCKS, exif=b"Exif\0\0" + exif)), UPRIGHT[turn](BLOCKS), 4)
     deep = png(DEEP[..., :3], extra=chunk(b"eXIf", exif))
     np.testing.assert_array_equal(shown(deep), UPRIGHT[turn](rounded(DEEP[..., :3])))
+
+
+def test_only_exif_turns_a_picture() -> None:
+    xmp = b'<x:xmpmeta><rdf:Description tiff:Orientation="6"/></x:xmpmeta>'
+    text = chunk(b"iTXt", b"XML:com.adobe.xmp\0\0\0\0\0" + xmp)
+    raw = b"Raw profile type exif\0\nexif\n      26\n" + orientation(6).hex().encode() + b"\n"
+    for extra in (text, chunk(b"tEXt", raw)):
+        frame = Frame(png(PICTURE, extra=extra))
+        np.testing.assert_array_equal(frame.pixels, PICTURE)
+        assert frame.facts == decode(frame.data)[1]
 
 
 @pytest.mark.parametrize("value", [0, 9, 65535])

@@ -97,6 +97,7 @@ def test_the_files_are_whole(name: str) -> None:
     assert facts.format == name.split(",")[0] == sniff(data)
     assert extension(data) == EXTENSIONS[facts.format]
     assert pixels.shape == (facts.height, facts.width, 3)
+    assert Frame(data).facts == facts
 
 
 @pytest.mark.parametrize("name", FILES)
@@ -110,6 +111,15 @@ def test_a_cut_file_is_refused_or_shows_the_whole_picture(name: str) -> None:
         if pixels is not None:
             np.testing.assert_array_equal(pixels, whole, f"cut at {cut} of {len(data)}")
     assert refused >= 100
+
+
+@pytest.mark.parametrize("lost", [1, 12, 20, 300])
+def test_facts_and_pixels_agree_that_a_png_is_cut(lost: int) -> None:
+    frame = Frame(FILES["png"][:-lost])
+    with pytest.raises(MalformedImage, match="cut short"):
+        _ = frame.facts
+    with pytest.raises(MalformedImage, match="cut short"):
+        _ = frame.pixels
 
 
 @pytest.mark.parametrize("name", ["png", "jpeg", "jpeg, progressive", "webp", "webp, lossless"])
@@ -132,7 +142,10 @@ def test_damaged_bytes_decode_or_are_malformed(data: st.DataObject) -> None:
     for _ in range(data.draw(st.integers(1, 6))):
         at = data.draw(st.integers(0, min(len(damaged) - 1, 4000)))
         damaged[at] = data.draw(st.integers(0, 255))
-    decoded(bytes(damaged))
+    pixels = decoded(bytes(damaged))
+    if pixels is not None:
+        facts = Frame(bytes(damaged)).facts
+        assert pixels.shape == (facts.height, facts.width, 3), "facts and pixels disagree"
 
 
 @settings(max_examples=200, deadline=None)

@@ -212,7 +212,8 @@ def decode(data: bytes, *, max_pixels: int = MAX_PIXELS) -> tuple[NDArray[np.uin
     """Decode bytes to the sRGB view.
 
     Raises:
-        MalformedImage: The bytes are no image, are cut short, or are larger than `max_pixels`.
+        MalformedImage: The bytes are no image, are cut short or damaged, or are larger than
+            `max_pixels`.
     """
     kind = sniff(data)
     if kind is None:
@@ -220,6 +221,7 @@ def decode(data: bytes, *, max_pixels: int = MAX_PIXELS) -> tuple[NDArray[np.uin
     if warnings.filters[:1] != [_PILLOW_WARNS]:  # a later filter would come before ours
         warnings.filterwarnings("ignore", module=_PILLOW_WARNS[3].pattern)
     notes: list[str] = []
+    plain_size(data)  # refuses what `Frame.facts` refuses, so that the two never disagree
     try:
         with Image.open(io.BytesIO(data), formats=(kind.upper(),)) as image:
             width, height = image.size
@@ -274,9 +276,14 @@ def _settled(image: Image.Image, data: bytes, kind: str, notes: list[str]) -> Im
 
 
 def _orientation(image: Image.Image, notes: list[str]) -> Image.Transpose | None:
-    """The turn that EXIF asks for. Pillow has already turned a TIFF while loading it."""
+    """The turn that EXIF asks for; XMP and other texts may say more, but no browser listens.
+
+    Pillow has already turned a TIFF while loading it.
+    """
+    exif = Image.Exif()
     try:
-        turn = TURNS.get(image.getexif().get(0x0112, 1))
+        exif.load(image.info.get("exif", b""))
+        turn = TURNS.get(exif.get(0x0112, 1))
     except Exception:  # EXIF is parsed by hand in Pillow, and may fail in any way
         notes.append("EXIF ignored (unreadable)")
         return None

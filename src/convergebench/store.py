@@ -15,6 +15,7 @@ from __future__ import annotations
 import contextlib
 import io
 import json
+import os
 import platform
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -101,8 +102,9 @@ class RunStore:
         return store
 
     @classmethod
-    def open(cls, path: Path) -> Self:
+    def open(cls, path: str | os.PathLike[str]) -> Self:
         """Open an existing run directory. Raises StoreError, StoreDamaged."""
+        path = Path(path)
         try:
             info = RunInfo.model_validate_json((path / "run.json").read_bytes())
             suite = Suite.model_validate_json((path / "suite.json").read_bytes())

@@ -293,6 +293,7 @@ def test_chains_longer_than_the_plan_count_up_to_it(tmp_path: Path) -> None:
     found = analyze(made.done())
     assert line(found, "lab:a").score == pytest.approx(0.7)
     assert line(found, "lab:a").half_life["ssim"] == "> 2"
+    assert (line(found, "lab:a").complete, line(found, "lab:a").chains) == (2, 2)
     later = number(found, "convergence/ssim/lab:a/3")
     assert later.estimate == pytest.approx(0.1)
     assert (later.n, later.missing) == (2, 0)

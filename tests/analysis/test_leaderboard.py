@@ -114,46 +114,31 @@ def test_a_chain_counts_only_when_complete_by_every_ranking_metric() -> None:
     assert means(found) == pytest.approx({"a": 0.8, "b": 0.5})
 
 
-def test_controls_have_a_score_and_no_rank() -> None:
+def test_controls_are_ranked_unless_inert() -> None:
     told = {
         "a": {"s0": (0.8,), "s1": (0.6,)},
-        "b": {"s0": (0.4,), "s1": (0.3,)},
         "identity": {"s0": (1.0,), "s1": (1.0,), "s2": (1.0,)},
         "pipe": {"s0": (0.9,), "s1": (0.9,)},
-        "short": {"s0": (0.9,)},
+        "lazy": {"s0": (0.9,), "s1": (0.9,)},
+        "random": {"s0": (0.1,), "s1": (0.0,)},
     }
     found = ranking(
-        summaries(told), controls=["identity", "pipe", "short"], inert=["pipe"]
-    )  # fmt: skip
+        summaries(told), controls=["identity", "pipe", "random"], inert=["pipe", "lazy"]
+    )
     assert {n: (r.best_rank, r.worst_rank) for n, r in found.places.items()} == {
-        "a": (1, 1),
-        "b": (2, 2),
+        "identity": (1, 1),
+        "a": (2, 2),
+        "random": (3, 3),
     }
-    assert found.reasons == {"identity": "control", "pipe": "control, inert", "short": "control"}
-    # A score only on the chains of the ranked: `short` lacks one of them.
-    assert means(found) == pytest.approx({"a": 0.7, "b": 0.35, "identity": 1.0, "pipe": 0.9})
-
-
-def test_a_run_of_controls_ranks_them() -> None:
-    told = {"identity": {"s0": (1.0,), "s1": (1.0,)}, "random": {"s0": (0.1,), "s1": (0.0,)}}
-    found = ranking(summaries(told), controls=["identity", "random"])
-    assert {n: r.best_rank for n, r in found.places.items()} == {"identity": 1, "random": 2}
-
-
-def test_controls_show_their_loss_when_nobody_is_ranked() -> None:
-    told: dict[str, Any] = {
-        "identity": {"s0": (1.0, 1.0), "s1": (1.0, 1.0)},
-        "lab": {"s0": (0.9,)},
-    }
-    found = ranking(summaries(told), controls=["identity"])
-    assert found.places == {}
-    assert means(found) == {"identity": 1.0}
+    assert found.reasons == {"pipe": "inert", "lazy": "inert"}
+    # An inert control keeps its score, so that the pipe's loss shows.
+    assert means(found) == pytest.approx({"a": 0.7, "identity": 1.0, "pipe": 0.9, "random": 0.05})
 
 
 def test_nothing_to_rank_by() -> None:
     found = ranking(summaries({}), editors=["a", "identity"], controls=["identity"], metrics=())
     assert found.places == {}
-    assert found.reasons == {"a": "nothing to rank by", "identity": "control"}
+    assert set(found.reasons.values()) == {"nothing to rank by"}
     assert found.scores == {}
 
 

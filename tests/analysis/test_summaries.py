@@ -176,6 +176,8 @@ def headline(quality: Any, semantic: Any) -> dict[str, Any]:
         # Nobody saw the second dimension after round 1: not known to have held until 1.8.
         ((0.9, 0.4, 0.1), (0.9, None, 0.1), 1.0, False),
         ((0.9, 0.4, 0.1), (0.2, None, 0.1), 0.625, True),
+        # Quality falls from exactly one half at round 2, where semantic was last seen.
+        ((0.9, 0.5, 0.4), (0.9, 0.9, None), 2.0, True),
     ],
 )
 def test_the_headline_is_the_first_dimension_to_fall(

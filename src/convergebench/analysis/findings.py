@@ -61,7 +61,7 @@ class Standing(Record):
 
     Attributes:
         editor: Its name.
-        control: Whether it is a control; controls have a score and no rank.
+        control: Whether it is a control: a known answer that rides along.
         best_rank: One more than the number of editors above it.
         worst_rank: The number of ranked editors not below it.
         score: Mean AUC of the ranking metrics on the common chains, each source counting once.

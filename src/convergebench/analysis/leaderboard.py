@@ -27,7 +27,6 @@ from convergebench.registry import open_editor
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-CONTROL: Final = "control"
 INERT: Final = "inert"
 NOTHING_TO_RANK_BY: Final = "nothing to rank by"
 NO_COMPLETE_CHAIN: Final = "no complete chain"
@@ -70,27 +69,22 @@ def ranking_of(
 ) -> Ranking:
     """Rank editors by the mean AUC of some metrics on the chains that all of them completed.
 
-    Controls are told apart: they have a score, so that the pipe's loss shows, but no rank. In a
-    run of nothing but controls they are ranked like any other editor.
+    Controls are ranked like any other editor: `ref:identity` shows the ceiling, `ref:random` the
+    bottom. Inert editors are not ranked; inert controls keep their score, so that the pipe's loss
+    shows.
     """
-    contenders = [name for name in editors if name not in controls] or list(editors)
     judged = _judged(summaries, metrics)
     whole = set(judged["editor"])
     reasons: dict[str, str] = {}
     for name in editors:
-        why = [CONTROL] if name not in contenders else []
         if inert.get(name):
-            why.append(INERT)
-        elif not why and not metrics:
-            why.append(NOTHING_TO_RANK_BY)
-        elif not why and name not in whole:
-            why.append(NO_COMPLETE_CHAIN)
-        if why:
-            reasons[name] = ", ".join(why)
-    ranked = [name for name in contenders if name not in reasons]
-    # Without a ranked editor, what the controls completed together still shows the pipe's loss.
-    footing = ranked or [name for name in editors if name in controls and name in whole]
-    common = common_chains(judged, footing) if footing else judged.clear()
+            reasons[name] = INERT
+        elif not metrics:
+            reasons[name] = NOTHING_TO_RANK_BY
+        elif name not in whole:
+            reasons[name] = NO_COMPLETE_CHAIN
+    ranked = [name for name in editors if name not in reasons]
+    common = common_chains(judged, ranked) if ranked else judged.clear()
     pairs = common.select(PAIR).unique(maintain_order=True)
     shown = [name for name in editors if name in ranked or name in controls]
     level = judged.filter(pl.col("editor").is_in(shown)).join(pairs, on=PAIR, how="semi")

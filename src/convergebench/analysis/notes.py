@@ -231,7 +231,7 @@ def _chains(told: Evidence) -> list[str]:
         notes.append(
             f"{len(open_ones)} of {_count(len(table), 'chain')} are not finished"
             + (f", {unborn} of them not begun" if unborn else "")
-            + f". Go on with: convergebench run {told.path}"
+            + f". Go on with: convergebench run {told.path.resolve().name}"
         )
     homeless = table.filter(~pl.col("has_home") | pl.col("content_only"))
     if len(homeless):
@@ -244,7 +244,7 @@ def _chains(told: Evidence) -> list[str]:
 
 
 def _score_again(told: Evidence) -> str:
-    return f"Compute them with: convergebench score {told.path}"
+    return f"Compute them with: convergebench score {told.path.resolve().name}"
 
 
 def _names(names: Sequence[str]) -> str:

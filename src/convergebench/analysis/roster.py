@@ -1,7 +1,8 @@
 """The roster: every chain a run has or plans, how often it should come home, and its scores there.
 
-A *homecoming* is a frame that has a home to be compared with. `n` counts them along a chain: every
-second frame of a round trip, every frame of a replication.
+A *homecoming* is the last frame of a round that has a home to be compared with. `n` counts them, so
+that it means the same for every cycle: every second frame of a round trip or of a recolouring,
+every frame of a replication.
 """
 
 from __future__ import annotations
@@ -50,9 +51,13 @@ class _Course:
     truth: bool
 
     def homecomings(self, steps: int) -> list[int]:
-        """The steps that have a home to be compared with."""
-        homes = ((step, self.cycle.home(step)) for step in range(1, steps + 1))
-        return [step for step, home in homes if home and (home.of == "source" or self.truth)]
+        """The last step of each round that has a home to be compared with."""
+        last: dict[int, int] = {}
+        for step in range(1, steps + 1):
+            home = self.cycle.home(step)
+            if home and (home.of == "source" or self.truth):
+                last[self.cycle.round_of(step)] = step
+        return list(last.values())
 
     @property
     def content_only(self) -> bool:

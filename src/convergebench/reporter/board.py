@@ -52,7 +52,7 @@ class Line:
 
 @dataclass(frozen=True)
 class Group:
-    """Lines that belong together: the ranked, the controls, the others."""
+    """Lines that belong together: the ranked, and the others."""
 
     title: str
     lines: tuple[Line, ...]
@@ -113,14 +113,11 @@ class Session:
 
 def groups(findings: Findings, inks: Mapping[str, Ink]) -> list[Group]:
     """The leaderboard in parts; the first are the ranked, even if there are none."""
-    parts: dict[str, list[Line]] = {"": [], "Controls": [], "Not ranked": []}
+    parts: dict[str, list[Line]] = {"": [], "Not ranked": []}
     for s in findings.standings:
         failed = tuple(sorted((o, n) for o, n in s.outcomes.items() if o != "edited"))
-        part = "" if s.best_rank is not None else "Controls" if s.control else "Not ranked"
-        why = s.why_unranked
-        if part == "Controls":
-            why = why.removeprefix("control").removeprefix(", ")
-        parts[part].append(Line(s, inks[s.editor], failed, why))
+        part = "" if s.best_rank is not None else "Not ranked"
+        parts[part].append(Line(s, inks[s.editor], failed, s.why_unranked))
     return [Group(title, tuple(rows)) for title, rows in parts.items() if rows or not title]
 
 
