@@ -34,6 +34,52 @@ class _TimedOut(Exception):
     pass
 
 
+class Caller:
+    """Makes calls in a thread of its own, so that one that takes too long can be given up.
+
+    A call given up goes on in its thread, unheard; the next call gets a new thread.
+    """
+
+    def __init__(self) -> None:
+        self._tasks: queue.SimpleQueue[tuple[Editor, EditRequest] | None] = queue.SimpleQueue()
+        self._replies: queue.SimpleQueue[EditReply | BaseException] = queue.SimpleQueue()
+        self._thread: threading.Thread | None = None
+
+    def call(self, editor: Editor, request: EditRequest) -> EditReply:
+        """The editor's reply. Raises what the editor raises, or _TimedOut."""
+        if self._thread is None:
+            self._tasks, self._replies = queue.SimpleQueue(), queue.SimpleQueue()
+            target, queues = self._work, (self._tasks, self._replies)
+            self._thread = threading.Thread(target=target, args=queues, daemon=True, name="call")
+            self._thread.start()
+        self._tasks.put((editor, request))
+        try:
+            got = self._replies.get(timeout=request.deadline)
+        except queue.Empty:
+            self.close()
+            raise _TimedOut from None
+        if isinstance(got, BaseException):
+            raise got
+        return got
+
+    def close(self) -> None:
+        """Let the thread end when it is done."""
+        self._tasks.put(None)
+        self._thread = None
+
+    @staticmethod
+    def _work(
+        tasks: queue.SimpleQueue[tuple[Editor, EditRequest] | None],
+        replies: queue.SimpleQueue[EditReply | BaseException],
+    ) -> None:
+        while (task := tasks.get()) is not None:
+            editor, request = task
+            try:
+                replies.put(editor.edit(request))
+            except BaseException as error:  # handed to the waiting thread, which raises it
+                replies.put(error)
+
+
 @dataclass(frozen=True)
 class Answer:
     """What a step came to."""
@@ -48,6 +94,7 @@ class Answer:
 
 
 def ask(
+    caller: Caller,
     editor: Editor,
     request: EditRequest,
     *,
@@ -62,7 +109,7 @@ def ask(
     """
     for attempt in range(1, retries + 2):
         try:
-            reply = _bounded(editor, replace(request, attempt=attempt))
+            reply = caller.call(editor, replace(request, attempt=attempt))
         except EditorUnavailable as error:
             wait = _wait(attempt, error.retry_after)
             if attempt > retries or wait > LONGEST_WAIT:
@@ -110,26 +157,6 @@ def _received(reply: EditReply, attempt: int) -> Answer:
     except MalformedImage as error:
         ref = FrameRef.of_malformed(frame)
         return Answer("malformed", attempt, str(error), frame, ref, call)
-
-
-def _bounded(editor: Editor, request: EditRequest) -> EditReply:
-    """The editor's reply, or _TimedOut; a call given up goes on in a daemon thread, unheard."""
-    box: queue.SimpleQueue[EditReply | BaseException] = queue.SimpleQueue()
-
-    def work() -> None:
-        try:
-            box.put(editor.edit(request))
-        except BaseException as error:  # handed to the waiting thread, which raises it
-            box.put(error)
-
-    threading.Thread(target=work, daemon=True, name=f"call {request.chain}").start()
-    try:
-        got = box.get(timeout=request.deadline)
-    except queue.Empty:
-        raise _TimedOut from None
-    if isinstance(got, BaseException):
-        raise got
-    return got
 
 
 def _wait(attempt: int, asked: float | None) -> float:

@@ -100,5 +100,6 @@ def _places(whole: Comparison, spec: MetricSpec) -> list[Comparison]:
         return [whole]
     return [
         Comparison(whole.step, whole.against, where, whole.home, whole.boxes)
-        for where in ("all", "inside", "outside")
+        # Regions first: metrics that keep a map for them then have it for the whole picture, too.
+        for where in ("inside", "outside", "all")
     ]

@@ -16,7 +16,7 @@ from functools import partial
 from types import FrameType
 
 from convergebench.budget import Budget
-from convergebench.calls import Answer, ask
+from convergebench.calls import Answer, Caller, ask
 from convergebench.chain import Chain, ChainKey, Step, count_outcomes
 from convergebench.cycle import Cycle
 from convergebench.editor import Editor, EditRequest, Turn
@@ -117,19 +117,22 @@ class Walk:
             raise self._error
 
     def _work(self, editor: Editor, todo: queue.SimpleQueue[ChainKey]) -> None:
+        caller = Caller()
         try:
             while not self._stop.is_set():
                 try:
                     key = todo.get_nowait()
                 except queue.Empty:
                     return
-                self._walk(editor, key)
+                self._walk(caller, editor, key)
         except BaseException as error:  # ends the run, once the others have saved their steps
             with self._lock:
                 self._error = self._error or error
             self._stop.set()
+        finally:
+            caller.close()
 
-    def _walk(self, editor: Editor, key: ChainKey) -> None:
+    def _walk(self, caller: Caller, editor: Editor, key: ChainKey) -> None:
         tip: Frame | None = None
         while not self._stop.is_set() and not self.is_done(self.chains[key]):
             chain = self.chains[key]
@@ -142,9 +145,14 @@ class Walk:
             started, clock = _now(), time.monotonic()
             answer, cost = None, 0.0
             try:
-                retrying = partial(self._retrying, key.id)
-                retries = self._spec.retries
-                answer = ask(editor, request, retries=retries, stop=self._stop, on_retry=retrying)
+                answer = ask(
+                    caller,
+                    editor,
+                    request,
+                    retries=self._spec.retries,
+                    stop=self._stop,
+                    on_retry=partial(self._retrying, key.id),
+                )
                 cost = _cost(answer, price) if answer else 0.0
             finally:
                 self.budget.settle(price, cost)

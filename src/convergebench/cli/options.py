@@ -17,7 +17,9 @@ Config = Annotated[
 ]
 Suite = Annotated[
     str | None,
-    typer.Option("--suite", "-s", help="Name of a suite, or path of a suite.toml. [starter]"),
+    typer.Option(
+        "--suite", "-s", help="Name of a suite, or path of a suite.toml. (default: starter)"
+    ),
 ]
 Editors = Annotated[
     list[str] | None,
@@ -30,35 +32,47 @@ Editors = Annotated[
 ]
 Sources = Annotated[
     list[str] | None,
-    typer.Option("--source", metavar="NAME", help="Only this source; may be repeated. [all]"),
+    typer.Option(
+        "--source", metavar="NAME", help="Only this source; may be repeated. (default: all)"
+    ),
 ]
 Cycles = Annotated[
     list[str] | None,
-    typer.Option("--cycle", metavar="NAME", help="Only this cycle; may be repeated. [all]"),
+    typer.Option(
+        "--cycle", metavar="NAME", help="Only this cycle; may be repeated. (default: all)"
+    ),
 ]
 Rounds = Annotated[
-    int | None, typer.Option("--rounds", "-n", help="Rounds of each cycle. [5]", min=1)
+    int | None, typer.Option("--rounds", "-n", help="Rounds of each cycle. (default: 5)", min=1)
 ]
 Steps = Annotated[
     int | None, typer.Option("--steps", help="Steps of each chain, instead of rounds.", min=1)
 ]
-Repeats = Annotated[int | None, typer.Option("--repeats", help="Chains of each kind. [1]", min=1)]
+Repeats = Annotated[
+    int | None, typer.Option("--repeats", help="Chains of each kind. (default: 1)", min=1)
+]
 Size = Annotated[
-    int | None, typer.Option("--size", help="Side of drawn sources, in pixels. [the suite's]")
+    int | None,
+    typer.Option("--size", help="Side of drawn sources, in pixels. (default: the suite's)"),
 ]
 Budget = Annotated[
     float | None, typer.Option("--budget", help="Dollars; a hard cap, never exceeded.", min=0)
 ]
 Concurrency = Annotated[
     int | None,
-    typer.Option("--concurrency", help="Calls in flight per editor. [the editor's]", min=1),
+    typer.Option(
+        "--concurrency", help="Calls in flight per editor. (default: the editor's)", min=1
+    ),
 ]
 Deadline = Annotated[
-    float | None, typer.Option("--deadline", help="Seconds after which a call is given up. [120]")
+    float | None,
+    typer.Option("--deadline", help="Seconds after which a call is given up. (default: 120)"),
 ]
 Retries = Annotated[
     int | None,
-    typer.Option("--retries", help="Tries after a call found the editor unavailable. [5]", min=0),
+    typer.Option(
+        "--retries", help="Tries after a call found the editor unavailable. (default: 5)", min=0
+    ),
 ]
 NoControls = Annotated[
     bool, typer.Option("--no-controls", help="Leave out the free controls that ride along.")

@@ -17,7 +17,9 @@ def report(
     run: o.RunDirectory,
     out: Annotated[
         Path | None,
-        typer.Option("--out", "-o", metavar="DIR", help="Where the pages go. [RUN/report]"),
+        typer.Option(
+            "--out", "-o", metavar="DIR", help="Where the pages go. (default: RUN/report)"
+        ),
     ] = None,
     json: o.Json = False,
 ) -> None:

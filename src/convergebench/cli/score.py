@@ -20,18 +20,21 @@ def score(
     metric: Annotated[
         list[str] | None,
         typer.Option(
-            "--metric", "-m", metavar="NAME", help="A metric; may be repeated. [built in]"
+            "--metric", "-m", metavar="NAME", help="A metric; may be repeated. (default: built in)"
         ),
     ] = None,
     against: Annotated[
         list[str] | None,
-        typer.Option("--against", help="Compare with home or previous; may be repeated. [both]"),
+        typer.Option(
+            "--against", help="Compare with home or previous; may be repeated. (default: both)"
+        ),
     ] = None,
     steps: Annotated[
-        str | None, typer.Option("--steps", metavar="1,5,10", help="Score only these steps. [all]")
+        str | None,
+        typer.Option("--steps", metavar="1,5,10", help="Score only these steps. (default: all)"),
     ] = None,
     workers: Annotated[
-        int | None, typer.Option("--workers", help="Processes. [one per core]", min=1)
+        int | None, typer.Option("--workers", help="Processes. (default: one per core)", min=1)
     ] = None,
     retry_null: Annotated[
         bool, typer.Option("--retry-null", help="Measure again what came out null.")
