@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import json
 import math
 import subprocess
 import sys
@@ -58,6 +59,16 @@ def test_each_frame_is_decoded_once_for_all_metrics(finished: Path, workers: int
     floor = 2 * sources  # each source and its only other one
     assert result.decoded <= frames + workers * sources + floor
     assert result.decoded >= frames + sources + floor
+
+
+def test_versions_behind_the_scores_are_kept(finished: Path) -> None:
+    score(finished, ["psnr"])
+    score(finished, ["psnr"])  # nothing to do, nothing to tell
+    lines = [json.loads(x) for x in (finished / "sessions.jsonl").read_text().splitlines()]
+    told = [line for line in lines if line.get("command") == "score"]
+    assert len(told) == 1
+    assert told[0]["metrics"] == [psnr().spec.label]
+    assert {"numpy", "opencv-python-headless", "python"} <= set(told[0]["versions"])
 
 
 def test_rows_say_what_was_compared_where(finished: Path) -> None:

@@ -137,7 +137,11 @@ class Reserve:
             return
         try:
             with open(self._path, "wb") as file:
-                os.posix_fallocate(file.fileno(), 0, self._size)
+                if hasattr(os, "posix_fallocate"):
+                    os.posix_fallocate(file.fileno(), 0, self._size)
+                else:  # macOS: blocks are only taken by what is written
+                    for _ in range(-(-self._size // 2**20)):
+                        file.write(bytes(2**20))
         except OSError as error:
             self._path.unlink(missing_ok=True)
             if error.errno in FULL:

@@ -107,6 +107,9 @@ def score(
         units, total, result.known = _units(store, opened, tuple(against), steps, retry_null)
         count = workers or min(os.cpu_count() or 1, len(units))
         saver = _Saver(store)
+        labels = sorted(metric.spec.label for metric in opened.values())
+        if units:
+            store.log_session("start", command="score", pid=os.getpid(), metrics=labels)
         try:
             for measured in measure_all(store.path, units, count):
                 saver.add(_rows(measured, result))
@@ -114,6 +117,8 @@ def score(
                     observe(ScoreProgress(total, result.new, measured.problem))
         finally:
             saver.save()
+            if units:
+                store.log_session("end", pid=os.getpid(), scores=result.new)
     return result
 
 

@@ -41,7 +41,8 @@ class Display:
         self._title = title
         self._bars = bars
         self._task: TaskID | None = bars.add_task(title, total=None, text="") if bars else None
-        self._last = time.monotonic()
+        self._begun = self._last = time.monotonic()
+        self._first: int | None = None
         self._told = ""
 
     def update(self, done: int, total: int, text: str = "", event: str = "") -> None:
@@ -54,10 +55,19 @@ class Display:
         if event:
             say(f"  {event}")
         now = time.monotonic()
+        self._first = done if self._first is None else self._first
         line = f"{self._title}: {done} of {total}{', ' + text if text else ''}"
         if (now - self._last >= LINE_EVERY or done == total) and line != self._told:
             self._last, self._told = now, line
-            say(line)
+            say(line + self._left(done - self._first, total - done, now - self._begun))
+
+    @staticmethod
+    def _left(made: int, missing: int, seconds: float) -> str:
+        """How long the rest will take, at the rate so far."""
+        if not (made and missing):
+            return ""
+        left = missing * seconds / made
+        return f", about {left:.0f} s left" if left < 120 else f", about {left / 60:.0f} min left"
 
 
 @contextlib.contextmanager
