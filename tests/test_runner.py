@@ -216,6 +216,11 @@ def test_plan_counts_what_run_does(tmp_path: Path, suite: str) -> None:
     assert planned.calls == 18
     assert planned.dollars == pytest.approx(18 * 0.04)
     assert planned.rows[0].hours == pytest.approx(18 * 2 / 4 / 3600)
+    assert planned.hours == planned.rows[0].hours
+    local = plan(config={"suite": suite, "editors": ["ref:noise", "ref:blur"], "controls": False})
+    assert local.hours == pytest.approx(sum(row.hours or 0 for row in local.rows)), (
+        "one set of cores"
+    )
     assert planned.disk > 0
     assert not (tmp_path / "run").exists()
     assert "$0.72" in str(planned)

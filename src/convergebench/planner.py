@@ -157,6 +157,18 @@ class Plan:
         return None if None in known else sum(d for d in known if d is not None)
 
     @property
+    def hours(self) -> float | None:
+        """How long it will take, or None when an editor's pace is unknown.
+
+        Editors wait for their own servers side by side; those that compute on this machine's cores
+        (without a limit of their own) share them.
+        """
+        if any(row.hours is None for row in self.rows):
+            return None
+        here = sum(row.hours or 0.0 for row in self.rows if row.spec.concurrency is None)
+        return max([here, *(row.hours or 0.0 for row in self.rows)])
+
+    @property
     def disk(self) -> int:
         """Bytes the frames will take."""
         return sum(row.disk for row in self.rows)
@@ -176,15 +188,13 @@ class Plan:
             )
             for r in self.rows
         ]
-        hours = [r.hours for r in self.rows if r.hours is not None]
-        longest = max(hours) if len(hours) == len(self.rows) else None
         total = (
             "all",
             sum(r.chains for r in self.rows),
             self.calls,
             self.done,
             _money(self.dollars),
-            _duration(longest),
+            _duration(self.hours),
             _size(self.disk),
         )
         notes = []
@@ -226,6 +236,7 @@ class Plan:
             "calls": self.calls,
             "done": self.done,
             "dollars": self.dollars,
+            "hours": self.hours,
             "disk_bytes": self.disk,
             "budget": self.budget,
             "editors": rows,

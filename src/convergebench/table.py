@@ -42,14 +42,15 @@ class Table:
         from rich.markup import escape
         from rich.table import Table as RichTable
 
-        table = RichTable(title=escape(self.title), title_justify="left", box=box.SIMPLE_HEAD)
+        table = RichTable(box=box.SIMPLE_HEAD)
         for index, name in enumerate(self.columns):
             table.add_column(
                 escape(name), justify="right" if self._numeric(index) else "left", overflow="fold"
             )
         for row in self.rows:
             table.add_row(*(escape(self._text(cell)) for cell in row))
-        return Group(table, *(escape(note) for note in self.notes))
+        notes = (escape(note) for note in self.notes)
+        return Group(f"[bold]{escape(self.title)}[/bold]", *([table] if self.rows else []), *notes)
 
     def _repr_html_(self) -> str:
         head = "".join(f"<th>{html.escape(name)}</th>" for name in self.columns)

@@ -1,0 +1,50 @@
+from __future__ import annotations
+
+from rich.console import Console
+
+from convergebench.table import Table
+
+TABLE = Table(
+    "A [title] <b>",
+    ("name", "count", "share"),
+    [("a<script>", 12345, 0.123456), ("[red]b", None, 2.0)],
+    ["a note"],
+)
+
+
+def test_plain_text_is_aligned() -> None:
+    assert str(TABLE).splitlines() == [
+        "A [title] <b>",
+        "name        count   share",
+        "─────────  ──────  ──────",
+        "a<script>  12,345  0.1235",
+        "[red]b          –       2",
+        "a note",
+    ]
+
+
+def test_markup_from_outside_is_shown_not_obeyed() -> None:
+    console = Console(width=80, record=True, color_system=None)
+    with console.capture() as captured:
+        console.print(TABLE)
+    text = captured.get()
+    for part in ("A [title] <b>", "[red]b", "a<script>", "12,345", "a note"):
+        assert part in text
+
+
+def test_html_is_escaped() -> None:
+    page = TABLE._repr_html_()
+    assert "a&lt;script&gt;" in page
+    assert "<script>" not in page
+    assert page.count("<tr>") == 3
+
+
+def test_records() -> None:
+    assert TABLE.records()[1] == {"name": "[red]b", "count": None, "share": 2.0}
+
+
+def test_an_empty_table_is_its_title() -> None:
+    console = Console(width=80, color_system=None)
+    with console.capture() as captured:
+        console.print(Table("nothing", ("a", "b"), []))
+    assert captured.get() == "nothing\n"
