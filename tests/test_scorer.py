@@ -61,6 +61,16 @@ def test_each_frame_is_decoded_once_for_all_metrics(finished: Path, workers: int
     assert result.decoded >= frames + sources + floor
 
 
+def test_score_files_are_merged(finished: Path) -> None:
+    score(finished, ["psnr"])
+    before = RunStore.open(finished).scores()
+    score(finished, ["ssim-uniform"])
+    after = RunStore.open(finished).scores()
+    assert len(list((finished / "scores").iterdir())) == 1
+    assert len(after) == 2 * len(before)
+    assert after.filter(pl.col("metric") == "psnr").equals(before)
+
+
 def test_versions_behind_the_scores_are_kept(finished: Path) -> None:
     score(finished, ["psnr"])
     score(finished, ["psnr"])  # nothing to do, nothing to tell

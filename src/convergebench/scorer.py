@@ -117,6 +117,7 @@ def score(
                     observe(ScoreProgress(total, result.new, measured.problem))
         finally:
             saver.save()
+            store.merge_scores()
             if units:
                 store.log_session("end", pid=os.getpid(), scores=result.new)
     return result

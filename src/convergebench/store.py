@@ -39,6 +39,7 @@ from convergebench.disk import (
 )
 from convergebench.errors import StoreDamaged, StoreError, StoreMismatch, explain
 from convergebench.frame import EXTENSIONS, Frame, extension, sha256
+from convergebench.repair import cut_torn_lines, drop_frameless, is_json
 from convergebench.suite import Suite
 
 if TYPE_CHECKING:
@@ -152,9 +153,9 @@ class RunStore:
         with plain_errors(self.path), hold_lock(self.path / f"{what}.lock", what) as stale:
             notes = [stale] if stale else []
             if what == "run":
-                notes += self._repair()
-                if stale:
-                    notes += self._drop_frameless()
+                notes += cut_torn_lines(self) + (drop_frameless(self) if stale else [])
+                for left in (self.path / "frames" / ".new").glob("*"):
+                    left.unlink()
             if reserve:
                 self._reserve = Reserve(self.path / "reserve", reserve)
                 self._reserve.hold()
@@ -208,6 +209,14 @@ class RunStore:
         rows.select(list(SCORE_COLUMNS)).write_parquet(out)
         with plain_errors(self.path):
             self._write_file(f"scores/part-{time.time_ns():x}.parquet", out.getvalue())
+
+    def merge_scores(self) -> None:
+        """Put all score files into one; a kill in between leaves rows twice, which does no harm."""
+        parts = sorted((self.path / "scores").glob("part-*.parquet"))
+        if len(parts) > 1:
+            self.add_scores(self.scores())
+            for part in parts:
+                part.unlink()
 
     def write_json(self, name: str, value: Any) -> Path:
         """Write one of the derived files (`findings.json`, `floors.json`) by rename."""
@@ -290,7 +299,7 @@ class RunStore:
         """A chain from its file, and what is torn off at its end (empty when nothing is)."""
         lines = path.read_bytes().split(b"\n")
         torn = lines.pop()
-        if lines and not _is_json(lines[-1]):
+        if lines and not is_json(lines[-1]):
             torn = lines.pop() + b"\n" + torn
         header, steps = None, []
         for number, line in enumerate(lines, 1):
@@ -319,47 +328,6 @@ class RunStore:
         key = list(SCORE_COLUMNS)[:6]
         return rows.unique(key, keep="last", maintain_order=True)
 
-    # -- repairing ----------------------------------------------------------------------------
-
-    def _repair(self) -> list[str]:
-        """Cut torn last lines and sweep unfinished files, after a kill or a power cut."""
-        notes = []
-        for path in (self.path / "chains").glob("*/*.jsonl"):
-            lines = path.read_bytes()
-            if lines.endswith(b"\n") and _is_json(lines[:-1].rpartition(b"\n")[2]):
-                continue
-            if not lines.strip(b"\n") or b"\n" not in lines:
-                path.unlink()
-                torn = lines
-            else:
-                torn = self.read_chain(path)[1]
-                with open(path, "r+b") as file:
-                    file.truncate(len(lines) - len(torn))
-            notes.append(f"{path.name}: removed {len(torn)} bytes of a record cut off in writing")
-        for left in (self.path / "frames" / ".new").glob("*"):
-            left.unlink()
-        return notes
-
-    def _drop_frameless(self) -> list[str]:
-        """Drop last records whose frame did not reach the disk before a power cut.
-
-        Frame and record of a step are flushed together, so only a chain's last record can be
-        concerned, and only before the call that made it returned: it was still in flight.
-        """
-        notes = []
-        for path in self.chain_files():
-            last = self.read_chain(path)[0].last
-            if last is None or last.frame is None:
-                continue
-            file = self.frame_path(last.frame)
-            if file.exists() and sha256(file.read_bytes()) == last.frame.sha256:
-                continue
-            lines = path.read_bytes()
-            with open(path, "r+b") as records:
-                records.truncate(lines[:-1].rfind(b"\n") + 1)
-            notes.append(f"{path.name}: step {last.step} is made again, its frame was not saved")
-        return notes
-
     def _frame_path(self, digest: str, ending: str) -> Path:
         return self.path / "frames" / digest[:2] / (digest + ending)
 
@@ -383,11 +351,3 @@ def rows_frame(rows: Sequence[dict[str, Any]]) -> pl.DataFrame:
 
 def _now() -> str:
     return datetime.now(UTC).isoformat(timespec="seconds").replace("+00:00", "Z")
-
-
-def _is_json(line: bytes) -> bool:
-    try:
-        json.loads(line)
-    except ValueError:
-        return False
-    return True

@@ -1,0 +1,59 @@
+"""Mending a run directory after a kill or a power cut; what is cut off is told, never silent."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+
+from convergebench.frame import sha256
+
+if TYPE_CHECKING:
+    from convergebench.store import RunStore
+
+
+def cut_torn_lines(store: RunStore) -> list[str]:
+    """Cut last lines that were not written whole; a note for each."""
+    notes = []
+    for path in (store.path / "chains").glob("*/*.jsonl"):
+        lines = path.read_bytes()
+        if lines.endswith(b"\n") and is_json(lines[:-1].rpartition(b"\n")[2]):
+            continue
+        if not lines.strip(b"\n") or b"\n" not in lines:
+            path.unlink()
+            torn = lines
+        else:
+            torn = store.read_chain(path)[1]
+            with open(path, "r+b") as file:
+                file.truncate(len(lines) - len(torn))
+        notes.append(f"{path.name}: removed {len(torn)} bytes of a record cut off in writing")
+    return notes
+
+
+def drop_frameless(store: RunStore) -> list[str]:
+    """Drop last records whose frame did not reach the disk before a power cut.
+
+    Frame and record of a step are flushed together, so only a chain's last record can be
+    concerned, and only before the call that made it returned: it was still in flight.
+    """
+    notes = []
+    for path in store.chain_files():
+        last = store.read_chain(path)[0].last
+        if last is None or last.frame is None:
+            continue
+        file = store.frame_path(last.frame)
+        if file.exists() and sha256(file.read_bytes()) == last.frame.sha256:
+            continue
+        lines = path.read_bytes()
+        with open(path, "r+b") as records:
+            records.truncate(lines[:-1].rfind(b"\n") + 1)
+        notes.append(f"{path.name}: step {last.step} is made again, its frame was not saved")
+    return notes
+
+
+def is_json(line: bytes) -> bool:
+    """Whether a line is whole."""
+    try:
+        json.loads(line)
+    except ValueError:
+        return False
+    return True
