@@ -5,8 +5,10 @@ from __future__ import annotations
 import json
 import os
 import re
+import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -95,9 +97,15 @@ def test_suites(tmp_path: Path) -> None:
     shown = cb("suites", "show", "starter").stdout
     assert "Produce an exact replica of the provided image, with no alterations." in shown
     assert "all sound" in cb("suites", "check", "starter").stdout
-    unsealed = cb("suites", "check", write_suite(tmp_path))
-    assert "1 problem" in complaint(unsealed)
-    assert "fingerprint = " in unsealed.stdout
+    path = write_suite(tmp_path)
+    unsealed = cb("suites", "check", tmp_path)
+    assert unsealed.returncode == 0
+    path.write_text(unsealed.stdout.splitlines()[-1] + "\n" + path.read_text())
+    assert "Not sealed" not in cb("suites", "check", path).stdout
+    path.write_text(path.read_text().replace("Copy the picture.", "Copy the image."))
+    assert "1 problem" in complaint(cb("suites", "check", path))
+    changed = complaint(cb("run", tmp_path / "run", "--suite", path, "-e", "ref:noise"))
+    assert "was changed after it was sealed" in changed
 
 
 def test_plugins() -> None:
@@ -110,7 +118,7 @@ def test_mistakes_get_one_sentence_and_exit_code_2(tmp_path: Path) -> None:
     suite = write_suite(tmp_path / "suite")
     path = tmp_path / "run"
     base: list[str | Path] = ["run", path, "--suite", suite]
-    assert "no editor called 'rfe'" in complaint(cb(*base, "-e", "rfe:jpeg"))
+    assert "no editor called 'rfe:jpeg'" in complaint(cb(*base, "-e", "rfe:jpeg"))
     assert "no editor is named" in complaint(cb(*base))
     assert "cannot read suite" in complaint(
         cb("run", path, "--suite", "no/such.toml", "-e", "ref:x")
@@ -143,7 +151,7 @@ def test_an_unreadable_source_is_a_mistake(tmp_path: Path) -> None:
     suite.write_text(suite.read_text().replace(good, hashlib.sha256(data).hexdigest()))
     wrong = complaint(cb("run", tmp_path / "run", "--suite", suite, "-e", "ref:jpeg"))
     assert "source 's0'" in wrong
-    assert "is a png" in wrong
+    assert "is no usable image: png" in wrong
 
 
 def test_a_read_only_place_is_a_mistake(tmp_path: Path) -> None:
@@ -160,6 +168,29 @@ def test_other_suite_version_keeps_everything(tmp_path: Path) -> None:
     second = write_suite(tmp_path / "two", version=2)
     assert "tiny@1" in complaint(cb("run", path, "--suite", second, "-e", "ref:jpeg"))
     assert sorted(p.read_bytes() for p in path.glob("chains/*/*")) == before
+
+
+def test_ctrl_c_stops_with_a_sentence(tmp_path: Path) -> None:
+    path = tmp_path / "run"
+    command = [sys.executable, "-m", "convergebench", "demo", str(path)]
+    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as process:
+        while not list(path.glob("chains/*/*")):
+            time.sleep(0.05)
+        process.send_signal(signal.SIGINT)
+        _, told = process.communicate()
+    assert process.returncode == 130
+    assert "Traceback" not in told
+    assert not (path / "scores").exists() or not list((path / "scores").iterdir())
+    assert not (path / "report").exists()
+    command = [sys.executable, "-m", "convergebench", "score", str(path)]
+    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as process:
+        while not (path / "score.lock").exists():
+            time.sleep(0.02)
+        time.sleep(0.3)
+        process.send_signal(signal.SIGINT)
+        _, told = process.communicate()
+    assert process.returncode == 130
+    assert "convergebench: stopped. What was finished is saved" in told
 
 
 def test_secrets_are_not_printed(tmp_path: Path) -> None:

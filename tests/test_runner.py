@@ -18,8 +18,9 @@ from convergebench.chain import Chain
 from convergebench.editor import EditReply, EditRequest
 from convergebench.errors import SettingsError, StoreBusy, StoreError, StoreMismatch, UnknownName
 from convergebench.frame import encode
-from convergebench.planner import CONTROLS, plan
+from convergebench.planner import plan
 from convergebench.runner import run
+from convergebench.runspec import CONTROLS
 from convergebench.store import RunStore
 from convergebench.verifier import verify
 from convergebench.walk import Progress
@@ -66,6 +67,7 @@ def outcomes(chain: Chain) -> list[str]:
         ("2:fail", ["edited", "failed"], "no such model"),
         ("2:sleep-5", ["edited", "failed"], "timed out after 0.5 s"),
         ("2:bug", ["edited", "failed"], "RuntimeError: unexpected"),
+        ("2:none", ["edited", "failed"], "no EditReply (NoneType"),
         ("2:busy|busy|ok", ["edited"] * 4, ""),
         ("2:busy", ["edited", "failed"], "unavailable after 3 attempts: too many requests"),
         ("2:busy-9999", ["edited", "failed"], "unavailable for 9999 s"),
@@ -117,7 +119,9 @@ def test_failed_chains_are_taken_up_again_only_when_asked(tmp_path: Path, suite:
     chain = one_chain(tmp_path, suite, "2:down|down|ok", retries=0)
     assert outcomes(chain) == ["edited", "failed"]
     again = run(tmp_path / "run", retry_failed=True, retries=0)
-    assert again.outcomes == {"edited": 1, "failed": 2}, "tried once more, not for ever"
+    assert again.outcomes == {"edited": 1, "failed": 1}, "tried once more, not for ever"
+    records = RunStore.open(tmp_path / "run").chains()[0].steps
+    assert [r.outcome for r in records] == ["edited", "failed", "failed"]
     assert run(tmp_path / "run", retry_failed=True, retries=2).complete
     (chain,) = RunStore.open(tmp_path / "run").chains()
     assert outcomes(chain) == ["edited", "failed", "failed", "edited", "edited", "edited"]
@@ -134,8 +138,10 @@ def test_runs_grow(tmp_path: Path, suite: str) -> None:
     )
     assert run(path).steps_made == 0
     assert run(path, rounds=3).steps_made == first.chains
-    more = run(path, editors=["ref:noise", "ref:blur"], controls=False)
-    assert more.steps_made == 2 * 3
+    more = run(path, editors=["ref:blur"])
+    assert more.steps_made == 2 * 3, "an editor given later joins those the run has"
+    assert more.chains == 2 * (2 + len(CONTROLS))
+    assert run(path, rounds=4).steps_made == more.chains
     assert len(RunStore.open(path).chains()) == 2 * (2 + len(CONTROLS))
 
 
@@ -156,7 +162,8 @@ def test_config_file_with_a_relative_suite(tmp_path: Path, suite: str) -> None:
         '[settings]\nphrasing = [0, 1]\nseed = ["fixed", "none"]\n'
     )
     result = run(tmp_path / "run", config, controls=False)
-    assert result.chains == 2 * 2 * 4
+    # Two sources, two seed policies; copying has two phrasings, the ball one.
+    assert result.chains == 2 * 2 * (2 + 1)
     prompts = {s.prompt for c in RunStore.open(tmp_path / "run").chains() for s in c.steps}
     assert {"Copy the picture.", "Make the same picture again."} <= prompts
 
@@ -169,6 +176,9 @@ def test_config_file_with_a_relative_suite(tmp_path: Path, suite: str) -> None:
         ({"editors": []}, "editors: "),
         ({}, "no editor is named"),
         ({"editors": ["ref:jpeg"], "round": 2}, "round: there is no such key"),
+        ({"editor": ["ref:jpeg"]}, "editor: there is no such key|editors: is missing"),
+        ({"editors": "ref:jpeg"}, "editors: Input should be a list"),
+        ({"editors": ["ref:jpeg"], "settings": {"phrasing": [7]}}, "no prompt has more than 2"),
         ({"editors": ["ref:jpeg"], "rounds": "many"}, "rounds: .*got 'many'"),
         ({"editors": ["ref:jpeg,quality"]}, "'quality' is no option"),
         ({"editors": ["ref:jpeg,quality=high"]}, "quality"),
@@ -186,7 +196,8 @@ def test_contradictory_settings_get_one_sentence(
 
 def test_unknown_names(tmp_path: Path, suite: str) -> None:
     for table, message in (
-        ({"editors": ["rfe:jpeg"]}, "no editor called 'rfe'. Did you mean ref"),
+        ({"editors": ["rfe:jpeg"]}, "no editor called 'rfe:jpeg'. Did you mean ref:jpeg"),
+        ({"editors": ["jpeg"]}, "no editor called 'jpeg'. Did you mean ref:jpeg"),
         ({"editors": ["ref:jpg"]}, "no reference editor called 'jpg'. Did you mean .*jpeg"),
         ({"editors": ["ref:jpeg"], "sources": ["s7"]}, "no source called 's7'"),
         ({"editors": ["ref:jpeg"], "cycles": ["coppy"]}, "Did you mean copy"),
@@ -224,7 +235,11 @@ def test_plan_counts_what_run_does(tmp_path: Path, suite: str) -> None:
     assert planned.disk > 0
     assert not (tmp_path / "run").exists()
     assert "$0.72" in str(planned)
-    run(tmp_path / "run", {**table, "editors": [f"counting,log={tmp_path / 'log'},price=0.04"]})
+    cheap = {**table, "editors": [f"counting,log={tmp_path / 'log'},price=0.04"]}
+    with pytest.raises(SettingsError, match=r"about \$0.72 on 18 calls, and no budget is set"):
+        run(tmp_path / "run", cheap)
+    assert not (tmp_path / "log").exists(), "nothing is spent that was not agreed to"
+    run(tmp_path / "run", cheap, budget=1)
     after = plan(tmp_path / "run")
     assert (after.calls, after.done) == (0, 18)
 
@@ -243,19 +258,22 @@ def test_budget_pauses_and_more_money_goes_on(tmp_path: Path, suite: str) -> Non
     assert first.spent == pytest.approx(0.5)
     assert first.stopped == "the budget is used up"
     assert not first.complete
-    assert "Go on with: convergebench run" in str(first)
+    assert f"Go on with: convergebench run {tmp_path / 'run'} --budget MORE" in str(first)
+    assert "It will not suffice" in str(plan(tmp_path / "run"))
     second = run(tmp_path / "run", budget=0.5)
-    assert (second.steps_made, second.outcomes["over-budget"]) == (0, first.outcomes["over-budget"])
+    assert second.steps_made == 0
+    assert second.outcomes["over-budget"] == first.outcomes["over-budget"]
     third = run(tmp_path / "run", budget=5)
     assert third.complete
+    assert third.outcomes == {"edited": 20}, "a pause that is over is no outcome"
     assert third.spent == pytest.approx(2.0)
     assert len((tmp_path / "log").read_text().splitlines()) == 20
 
 
 def test_a_call_that_may_have_been_billed_counts(tmp_path: Path, suite: str) -> None:
-    chain = one_chain(tmp_path, suite, "2:sleep-5,price=0.1")
+    chain = one_chain(tmp_path, suite, "2:sleep-5,price=0.1", budget=9)
     assert chain.spent == pytest.approx(0.2)
-    dear = one_chain(tmp_path / "dear", suite, "1:dear;2:refuse,price=0.1")
+    dear = one_chain(tmp_path / "dear", suite, "1:dear;2:refuse,price=0.1", budget=9)
     assert dear.spent == pytest.approx(0.5), "the provider's own figure counts"
 
 

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from convergebench.demonstration import demo
     from convergebench.errors import ConvergeBenchError
     from convergebench.frame import Frame
-    from convergebench.planner import RunSpec, plan
+    from convergebench.planner import plan
     from convergebench.registry import (
         editor_names,
         open_editor,
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     )
     from convergebench.reporter import report
     from convergebench.runner import run
+    from convergebench.runspec import RunSpec
     from convergebench.scorer import score
     from convergebench.store import RunStore
     from convergebench.suite import check_suite
@@ -37,7 +38,7 @@ if TYPE_CHECKING:
 _HOME = {
     "ConvergeBenchError": "errors",
     "Frame": "frame",
-    "RunSpec": "planner",
+    "RunSpec": "runspec",
     "RunStore": "store",
     "analyze": "analysis",
     "check_suite": "suite",
@@ -73,6 +74,10 @@ __all__ = [
     "score",
     "verify",
 ]
+
+
+def __dir__() -> list[str]:
+    return __all__
 
 
 def __getattr__(name: str) -> Any:

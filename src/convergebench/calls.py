@@ -134,7 +134,11 @@ def ask(
         except Exception as error:  # an editor is foreign code: its bugs are data, too
             return Answer("failed", attempt, f"{type(error).__name__}: {_said(error)}")
         else:
-            return _received(reply, attempt)
+            try:
+                return _received(reply, attempt)
+            except Exception as error:  # a reply of the wrong make; the call was made all the same
+                got = f"a reply that is no EditReply ({type(reply).__name__}: {_said(error)})"
+                return Answer("failed", attempt, got, may_be_billed=True)
     raise AssertionError("unreachable: the last attempt always returns")
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 import json
 import re
+from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
@@ -171,6 +172,11 @@ class Chain:
             found.append(frame)
         return tuple(found)
 
+    @cached_property
+    def final(self) -> tuple[Step, ...]:
+        """The last record of each step: what it came to, retries and pauses aside."""
+        return tuple({step.step: step for step in self.steps}.values())
+
     @property
     def length(self) -> int:
         """Steps completed."""
@@ -202,9 +208,5 @@ class Chain:
 
 
 def count_outcomes(chains: Iterable[Chain]) -> dict[str, int]:
-    """How many steps ended in each outcome, over chains."""
-    counts: dict[str, int] = {}
-    for chain in chains:
-        for step in chain.steps:
-            counts[step.outcome] = counts.get(step.outcome, 0) + 1
-    return counts
+    """How many steps came to each outcome in the end, over chains."""
+    return dict(Counter(step.outcome for chain in chains for step in chain.final))

@@ -223,6 +223,11 @@ class Cycle(Record):
         return self
 
     @property
+    def phrasings(self) -> int:
+        """How many phrasings the best-worded of its edits has."""
+        return max(len(edit.prompts) for edit in self.edit)
+
+    @property
     def period(self) -> int:
         """Steps in one round."""
         return len(self.edit)

@@ -128,7 +128,7 @@ def explain(error: Exception) -> str:
         return str(error)
     first = complaints[0]
     parts = [p + 1 if isinstance(p, int) else p for p in first["loc"]]
-    where = " ".join(str(p) for p in parts) or "the file"
+    where = "".join(f"{p} " for p in parts).rstrip()
     what = str(first["msg"]).removeprefix("Value error, ")
     if first["type"] == "extra_forbidden":
         what = "there is no such key"
@@ -137,7 +137,8 @@ def explain(error: Exception) -> str:
     elif first["type"] != "value_error":
         what += f" (got {first['input']!r})"
     more = f" (and {len(complaints) - 1} more)" if len(complaints) > 1 else ""
-    return f"{where}: {what}{more}"
+    what = what.replace("valid tuple", "list")
+    return f"{where}: {what}{more}" if where else f"{what}{more}"
 
 
 _SECRET_NAME = re.compile(r"(KEY|TOKEN|SECRET|PASSWORD|CREDENTIALS)S?$", re.IGNORECASE)

@@ -1,121 +1,28 @@
-"""What a run will do, before it does anything: `RunSpec` (a run.toml) and `plan`.
+"""What a run will do, before it does anything.
 
 `plan` says calls, dollars, hours and disk; nothing is spent without it.
 """
 
 from __future__ import annotations
 
-import itertools
 import os
 import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any, Final, Literal, Self
+from typing import Any
 
-from pydantic import Field, ValidationError, model_validator
+from pydantic import ValidationError
 
-from convergebench.chain import Chain, ChainKey, FrameRef, Settings
-from convergebench.cycle import Cycle, Record
+from convergebench.chain import Chain, ChainKey, FrameRef
 from convergebench.editor import Editor, EditorSpec
-from convergebench.errors import SettingsError, explain
+from convergebench.errors import SettingsError, SuiteError, explain
 from convergebench.frame import Frame
-from convergebench.registry import EditorName, open_editor, open_suite
+from convergebench.registry import open_editor, open_suite
+from convergebench.runspec import RunSpec
 from convergebench.store import RunStore
 from convergebench.suite import Suite
 from convergebench.table import Table
-
-ROUNDS: Final = 5
-"""Rounds of a run that does not say."""
-
-TRANSPORT: Final = "ref:transport,format=jpeg"
-"""The control that only re-saves: what the pipe alone does to a picture."""
-
-CONTROLS: Final = ("ref:identity", "ref:transport,format=png", TRANSPORT, "ref:random")
-"""Free editors that ride along in every run, so the model's loss is told apart from the pipe's."""
-
-
-class Axes(Record):
-    """Settings to vary: every combination becomes a chain of its own."""
-
-    phrasing: tuple[Annotated[int, Field(ge=0)], ...] = (0,)
-    seed: tuple[Literal["none", "fixed", "per-step"], ...] = ("per-step",)
-    temperature: tuple[Annotated[float, Field(ge=0)] | None, ...] = (None,)
-    resolution: tuple[Literal["native", "1K", "2K", "4K", "interleaved"], ...] = ("native",)
-    session: tuple[Literal["stateless", "chat"], ...] = ("stateless",)
-
-    def combinations(self) -> list[Settings]:
-        """One Settings per combination."""
-        axes = [self.phrasing, self.seed, self.temperature, self.resolution, self.session]
-        names = ("phrasing", "seed", "temperature", "resolution", "session")
-        return [
-            Settings.model_validate(dict(zip(names, values, strict=True)))
-            for values in itertools.product(*axes)
-        ]
-
-
-class RunSpec(Record):
-    """A run, as written in run.toml. Give `rounds` or `steps`, not both."""
-
-    suite: str = "starter"
-    editors: Annotated[tuple[str, ...], Field(min_length=1)]
-    sources: tuple[str, ...] = ()
-    cycles: tuple[str, ...] = ()
-    rounds: Annotated[int, Field(ge=1)] | None = None
-    steps: Annotated[int, Field(ge=1)] | None = None
-    repeats: Annotated[int, Field(ge=1)] = 1
-    size: Annotated[int, Field(ge=16, le=8192)] | None = None
-    settings: Axes = Axes()
-    budget: Annotated[float, Field(ge=0)] | None = None
-    concurrency: Annotated[int, Field(ge=1, le=256)] | None = None
-    deadline: Annotated[float, Field(gt=0)] = 120.0
-    retries: Annotated[int, Field(ge=0, le=50)] = 5
-    controls: bool = True
-
-    @model_validator(mode="after")
-    def _consistent(self) -> Self:
-        if self.rounds is not None and self.steps is not None:
-            raise ValueError("'rounds' and 'steps' contradict each other: give one of them")
-        canonical = [str(EditorName.parse(name)) for name in self.editors]
-        twice = sorted({name for name in canonical if canonical.count(name) > 1})
-        if twice:
-            raise ValueError(f"editor {twice[0]!r} is listed twice")
-        return self
-
-    @property
-    def all_editors(self) -> list[str]:
-        """The editors asked for, and the controls that ride along."""
-        named = [str(EditorName.parse(name)) for name in self.editors]
-        return list(dict.fromkeys([*named, *(CONTROLS if self.controls else ())]))
-
-    def steps_of(self, cycle: Cycle) -> int:
-        """How many steps a chain of this cycle takes."""
-        return self.steps or (self.rounds or ROUNDS) * cycle.period
-
-    def keys(self, suite: Suite) -> list[ChainKey]:
-        """Every chain of the run. Raises UnknownName, SettingsError."""
-        sources = [suite.source_named(n) for n in self.sources] or list(suite.source)
-        cycles = [suite.cycle_named(n) for n in self.cycles] or list(suite.cycle)
-        for cycle in cycles:
-            fits = [s for s in sources if suite.applies(cycle, s)]
-            if self.cycles and not fits:
-                raise SettingsError(f"cycle {cycle.name!r} fits none of the sources asked for")
-        return [
-            ChainKey(
-                suite=suite.label,
-                source=source.name,
-                cycle=f"{cycle.name}@{cycle.version}",
-                editor=editor,
-                settings=settings,
-                repeat=repeat,
-            )
-            for repeat in range(self.repeats)
-            for source in sources
-            for cycle in cycles
-            if suite.applies(cycle, source)
-            for settings in self.settings.combinations()
-            for editor in self.all_editors
-        ]
 
 
 @dataclass(frozen=True)
@@ -139,6 +46,7 @@ class Plan:
     suite: str
     rows: tuple[PlanRow, ...]
     budget: float | None
+    spent: float = 0.0
 
     @property
     def calls(self) -> int:
@@ -201,7 +109,11 @@ class Plan:
         if self.dollars is None:
             notes.append("A price is unknown: the cost of this run cannot be told.")
         if self.budget is not None:
-            notes.append(f"Budget: ${self.budget:.2f}, never exceeded.")
+            short = (self.dollars or 0.0) + self.spent > self.budget + 1e-9
+            notes.append(
+                f"Budget: ${self.budget:.2f}, never exceeded; ${self.spent:.2f} are spent."
+                + (" It will not suffice." if short else "")
+            )
         notes += [f"{r.editor}: {c}" for r in self.rows for c in r.spec.caveats]
         return Table(
             f"Plan for suite {self.suite}",
@@ -239,6 +151,7 @@ class Plan:
             "hours": self.hours,
             "disk_bytes": self.disk,
             "budget": self.budget,
+            "spent": self.spent,
             "editors": rows,
         }
 
@@ -270,8 +183,9 @@ def prepare(
 ) -> Job:
     """Put a run together from a run directory, a run.toml (or table) and single settings.
 
-    The stored settings of an existing run are the basis; `config` replaces them, overrides that
-    are not None replace single keys.
+    The stored settings of an existing run are the basis; `config` replaces them. Overrides that are
+    not None replace single keys; but editors, sources and cycles given for an existing run are
+    added to those it has, because what was begun is to be finished.
 
     Raises:
         SettingsError: Something is missing, wrong or contradictory.
@@ -284,11 +198,14 @@ def prepare(
         base.pop("steps", None)
     if "steps" in given and "rounds" not in given:
         base.pop("rounds", None)
+    if store is not None and config is None:
+        given = _added(base, given)
     table = {**base, **given}
-    if "editors" not in table:
+    if "editors" not in table and set(table) <= set(RunSpec.model_fields):
+        new = f"{directory} is no run directory yet, and " if directory and not store else ""
         raise SettingsError(
-            "no editor is named. Give --editor (as in --editor ref:jpeg) or a run.toml with "
-            "editors = [...]."
+            f"{new}no editor is named. Give --editor (as in --editor ref:noise), or a run.toml "
+            "with editors = [...]."
         )
     try:
         spec = RunSpec.model_validate(table)
@@ -302,6 +219,11 @@ def prepare(
         if "suite" in base and "suite" not in given and ("/" in name or name.endswith(".toml")):
             name = str(folder / name)
         suite = open_suite(name)
+        if suite.fingerprint not in (None, suite.content_hash()):
+            raise SuiteError(
+                f"suite {suite.label} was changed after it was sealed. Raise its 'version', and "
+                f"seal it again with what `convergebench suites check {name}` prints."
+            )
     size = spec.size or (store.info.size if store else suite.size)
     if store is not None:
         store.require(suite, size)
@@ -317,13 +239,21 @@ def plan(
     job = prepare(Path(directory) if directory else None, as_config(config), **overrides)
     keys = job.spec.keys(job.suite)
     editors = {name: open_editor(name) for name in dict.fromkeys(k.editor for k in keys)}
-    chains = {c.key: c for c in job.store.chains()} if job.store else {}
     sizes = {n: len(job.origin(n)[0].data) for n in dict.fromkeys(k.source for k in keys)}
+    return plan_job(job, keys, editors, sizes)
+
+
+def plan_job(
+    job: Job, keys: list[ChainKey], editors: Mapping[str, Editor], sizes: Mapping[str, int]
+) -> Plan:
+    """The plan of a job, given its chains, its editors and its sources' sizes in bytes."""
+    chains = {c.key: c for c in job.store.chains()} if job.store else {}
     rows = [
         _row(job, name, editor, [k for k in keys if k.editor == name], chains, sizes)
         for name, editor in editors.items()
     ]
-    return Plan(job.suite.label, tuple(rows), job.spec.budget)
+    spent = sum(chain.spent for chain in chains.values())
+    return Plan(job.suite.label, tuple(rows), job.spec.budget, spent)
 
 
 def _row(
@@ -363,6 +293,17 @@ def as_config(
     if value is None or isinstance(value, RunSpec | Mapping):
         return value
     return Path(value)
+
+
+def _added(base: Mapping[str, Any], given: dict[str, Any]) -> dict[str, Any]:
+    for name in ("editors", "sources", "cycles"):
+        if name in given and name in base:
+            given[name] = list(dict.fromkeys([*base[name], *given[name]]))
+        elif name in given and name != "editors":
+            del given[name]  # the run has all of them already
+    if "repeats" in given:
+        given["repeats"] = max(given["repeats"], base.get("repeats", 1))
+    return given
 
 
 def _stored(store: RunStore | None) -> dict[str, Any]:

@@ -70,6 +70,8 @@ class EditorName:
 def open_editor(name: str) -> Editor:
     """The editor of that name, ready to use. Raises UnknownName, PluginBroken, SettingsError."""
     parsed = EditorName.parse(name)
+    if parsed.family not in _entries("editors"):
+        raise UnknownName("editor", name.partition(",")[0], editor_names())
     factory = _load("editors", parsed.family)
     keywords: dict[str, Any] = dict(parsed.options)
     if parsed.model is not None:
@@ -90,7 +92,10 @@ def open_metric(name: str) -> Metric:
 
 def open_suite(name: str | Path) -> Suite:
     """The suite of that name, or the one in that file or folder. Raises UnknownName, SuiteError."""
+    known = isinstance(name, str) and name in _entries("suites")
     if isinstance(name, Path) or "/" in name or name.endswith(".toml"):
+        return load_suite(Path(name))
+    if not known and Path(name).is_dir():
         return load_suite(Path(name))
     found = _call(_load("suites", name), f"suite {name!r}", {})
     return found if isinstance(found, Suite) else load_suite(Path(found))

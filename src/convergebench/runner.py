@@ -18,11 +18,12 @@ from convergebench.chain import Chain, ChainKey, FrameRef, count_outcomes
 from convergebench.editor import Editor
 from convergebench.errors import SettingsError, StoreMismatch, SuiteError
 from convergebench.frame import Frame
-from convergebench.planner import Job, RunSpec, as_config, concurrency, prepare
+from convergebench.planner import Job, Plan, as_config, concurrency, plan_job, prepare
 from convergebench.registry import open_editor
+from convergebench.runspec import RunSpec
 from convergebench.store import RunStore
 from convergebench.table import Table
-from convergebench.walk import Observer, Walk
+from convergebench.walk import OVER_BUDGET, Observer, Walk
 
 RESERVE: Final = 4
 """Disk held back per call in flight, in sizes of the largest source."""
@@ -47,13 +48,19 @@ class RunResult:
         return self.chains_done == self.chains
 
     @property
+    def over_budget(self) -> bool:
+        """Whether chains wait for a larger budget."""
+        return self.stopped == OVER_BUDGET
+
+    @property
     def table(self) -> Table:
         """The outcomes as a table."""
         notes = list(self.notes)
         if self.stopped:
             notes.append(f"Stopped: {self.stopped}.")
         if not self.complete:
-            notes.append(f"Go on with: convergebench run {self.path}")
+            more = " --budget MORE" if self.over_budget else ""
+            notes.append(f"Go on with: convergebench run {self.path}{more}")
         title = (
             f"{self.path}: {self.chains_done} of {self.chains} chains done, "
             f"{self.steps_made} steps made now, ${self.spent:.2f} spent in all"
@@ -102,8 +109,9 @@ def run(
     job = prepare(path, as_config(config), **overrides)
     keys = job.spec.keys(job.suite)
     editors = {name: open_editor(name) for name in dict.fromkeys(k.editor for k in keys)}
-    _require_prices(job.spec, editors)
     origins = {name: job.origin(name) for name in dict.fromkeys(k.source for k in keys)}
+    sizes = {name: len(source.data) for name, (source, _) in origins.items()}
+    _require_budget(plan_job(job, keys, editors, sizes))
     store = job.store or RunStore.create(path, job.suite, job.size)
     with store.writing("run", reserve=_reserve(job, editors, keys, origins)) as notes:
         store.write_json("spec.json", _kept(job.spec))
@@ -136,13 +144,20 @@ def run(
     )
 
 
-def _require_prices(spec: RunSpec, editors: Mapping[str, Editor]) -> None:
-    for name, editor in editors.items():
-        if spec.budget is not None and editor.spec.price is None:
+def _require_budget(planned: Plan) -> None:
+    """Raise SettingsError for a run that would spend money nobody has agreed to."""
+    for row in planned.rows:
+        if planned.budget is not None and row.dollars is None:
             raise SettingsError(
-                f"the price of {name} is unknown, so a budget cannot be held. "
+                f"the price of {row.editor} is unknown, so a budget cannot be held. "
                 "Leave the editor or the budget out."
             )
+    if planned.budget is None and (planned.dollars or 0.0) > 0:
+        raise SettingsError(
+            f"this run would spend about ${planned.dollars:.2f} on {planned.calls} calls, and no "
+            f"budget is set. Agree with --budget {planned.dollars:.2f} (or less: it is never "
+            "exceeded)."
+        )
 
 
 def _reserve(

@@ -112,7 +112,7 @@ class RunStore:
         except FileNotFoundError as error:
             raise StoreError(
                 f"{path} is not a run directory (no {Path(error.filename).name}). "
-                "Make one with: convergebench run DIRECTORY --suite …"
+                "Make one with: convergebench run DIRECTORY --editor …"
             ) from error
         except OSError as error:
             raise StoreError(f"cannot read {path} ({error.strerror})") from error

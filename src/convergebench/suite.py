@@ -89,9 +89,9 @@ class Suite(Record):
                         f"cycle {cycle.name!r} names source {name!r}, which is not there"
                     )
             if not any(self.applies(cycle, s) for s in self.source):
-                raise ValueError(
-                    f"cycle {cycle.name!r} fits no source: a region it names is nowhere"
-                )
+                regions = sorted({e.region for e in cycle.edit if isinstance(e.region, str)})
+                lack = f"none has the regions {regions}" if regions else "none has a truth"
+                raise ValueError(f"cycle {cycle.name!r} fits no source: {lack}")
         return self
 
     @property
@@ -162,7 +162,10 @@ class Suite(Record):
         try:
             frame.pixels  # noqa: B018 — really decoded: a source must not fail later
         except MalformedImage as error:
-            raise SuiteError(f"source {name!r}: {path} is a {error}") from error
+            raise SuiteError(
+                f"source {name!r}: {path} is no usable image: {error}. Replace the file, and its "
+                "hash in the suite."
+            ) from error
         return frame
 
 
@@ -207,9 +210,7 @@ def check_suite(suite: Suite) -> list[str]:
         except ConvergeBenchError as error:
             found.append(str(error))
     seal = suite.content_hash()
-    if suite.fingerprint is None:
-        found.append(f'not sealed: add fingerprint = "{seal}" to the suite file')
-    elif suite.fingerprint != seal:
+    if suite.fingerprint not in (None, seal):
         found.append(
             f"content changed since version {suite.version} was sealed: raise 'version' and set "
             f'fingerprint = "{seal}"'

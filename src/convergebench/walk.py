@@ -14,6 +14,7 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import partial
 from types import FrameType
+from typing import Final
 
 from convergebench.budget import Budget
 from convergebench.calls import Answer, Caller, ask
@@ -22,9 +23,12 @@ from convergebench.cycle import Cycle
 from convergebench.editor import Editor, EditRequest, Turn
 from convergebench.errors import StoreFull
 from convergebench.frame import Frame
-from convergebench.planner import RunSpec, concurrency
+from convergebench.planner import concurrency
+from convergebench.runspec import RunSpec
 from convergebench.store import RunStore
 from convergebench.suite import region_box
+
+OVER_BUDGET: Final = "the budget is used up"
 
 
 @dataclass(frozen=True)
@@ -192,7 +196,7 @@ class Walk:
         )
 
     def _pause(self, chain: Chain, request: EditRequest) -> None:
-        self.stopped = "the budget is used up"
+        self.stopped = OVER_BUDGET
         if chain.last is None or chain.last.outcome != "over-budget":
             self._record(chain, _step(request, Answer("over-budget", 0), _now(), 0.0))
 
@@ -208,6 +212,8 @@ class Walk:
             edited = step.outcome == "edited"
             self.made += edited
             self._length += edited
+            if chain.last and chain.last.step == step.step:
+                self._outcomes[chain.last.outcome] -= 1
             self._outcomes[step.outcome] += 1
             self._done += self.is_done(self.chains[key])
         reason = f" ({step.detail})" if step.detail else ""
@@ -244,6 +250,7 @@ class Walk:
 
         def heard(number: int, _frame: FrameType | None) -> None:
             if self._stop.is_set():
+                os.write(2, b"\nstopped at once; all records are saved, calls in flight are lost\n")
                 os._exit(128 + number)
             self.stopped = "interrupted"
             self._stop.set()

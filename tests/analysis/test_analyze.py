@@ -9,7 +9,7 @@ import pytest
 
 from convergebench.analysis import Finding, Findings, Standing, analyze
 from convergebench.errors import SettingsError
-from convergebench.planner import TRANSPORT
+from convergebench.runspec import TRANSPORT
 from tests.analysis.handmade import HandMade, decibels, installed
 
 ALPHA, BETA, GAMMA = "lab:alpha", "lab/beta:v1,size=1K", "lab:gämma ☃ [b]"

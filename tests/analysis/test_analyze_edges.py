@@ -12,7 +12,7 @@ from convergebench.analysis import Finding, Findings, Standing, analyze, roundtr
 from convergebench.chain import Settings
 from convergebench.errors import ConvergeBenchError, MetricUnavailable
 from convergebench.metric import LiftedMetric, Metric
-from convergebench.planner import TRANSPORT
+from convergebench.runspec import TRANSPORT
 from tests.analysis.handmade import MORE_CYCLES, NIQE, SPECS, VALUE_AT, HandMade
 from tests.support.runs import CYCLES
 
@@ -262,7 +262,10 @@ def test_an_unfinished_run_knows_what_is_missing(tmp_path: Path) -> None:
     assert a.score == pytest.approx(0.7)
     assert (b.chains, b.complete, b.outcomes) == (3, 1, {"edited": 2})
     assert a.outcomes == {"edited": 3, "over-budget": 1}
-    assert noted(found, "4 of 6 chains are not finished, 3 of them not begun. Go on with: ")
+    assert noted(
+        found,
+        "4 of 6 chains are not finished, 3 of them not begun. Go on with `convergebench run RUN`",
+    )
     point = number(found, "convergence/psnr/lab:a/2")
     assert (point.n, point.missing, point.failed) == (1, 2, 0)
     life = number(found, "half-life/psnr/lab:a")
@@ -337,7 +340,10 @@ def test_null_and_unscored_homecomings_are_told_apart(tmp_path: Path) -> None:
     assert noted(
         found, "ssim: 1 of 4 homecomings are null: 6 pixels on the short side, 11 needed (1)."
     )
-    assert noted(found, "psnr: 1 of 4 homecomings are not scored. Compute them with: ")
+    assert noted(
+        found,
+        "psnr: 1 of 4 homecomings are not scored. Compute them with `convergebench score RUN`",
+    )
     mine = line(found, "a")
     assert (mine.complete, mine.chains) == (1, 2)
     assert mine.score == pytest.approx(0.7)

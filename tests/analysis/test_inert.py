@@ -9,7 +9,7 @@ import pytest
 from convergebench.analysis.inert import forward_changes, inert_editors, inert_findings
 from convergebench.analysis.roster import chain_table
 from convergebench.chain import Chain, Settings
-from convergebench.planner import TRANSPORT
+from convergebench.runspec import TRANSPORT
 from convergebench.suite import Suite, load_suite
 from tests.analysis.handmade import SPECS, chain_of, decibels, score_rows
 from tests.support.runs import write_suite

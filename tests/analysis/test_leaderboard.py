@@ -10,7 +10,7 @@ import pytest
 from convergebench.analysis.findings import Findings, Standing
 from convergebench.analysis.leaderboard import Ranking, controls_among, ranking_of
 from convergebench.analysis.summaries import chain_summaries
-from convergebench.planner import CONTROLS
+from convergebench.runspec import CONTROLS
 from tests.analysis.handmade import curve_table
 
 METRICS = ("psnr", "ssim")

@@ -17,7 +17,7 @@ from convergebench.analysis.convergence import convergence, half_life
 from convergebench.analysis.summaries import chain_summaries
 from convergebench.analysis.survival import Survival, survival
 from convergebench.metric import MetricSpec
-from convergebench.planner import TRANSPORT
+from convergebench.runspec import TRANSPORT
 from tests.analysis.handmade import (
     LPIPS,
     MORE_CYCLES,

@@ -8,7 +8,7 @@ import pytest
 
 from convergebench.analysis.roster import chain_table, expected, home_scores, homecomings
 from convergebench.chain import Chain, Settings
-from convergebench.planner import RunSpec
+from convergebench.runspec import RunSpec
 from convergebench.suite import Suite, load_suite
 from tests.analysis.handmade import (
     CLIP,

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from convergebench.analysis import Findings
+from convergebench.analysis.notes import TABLE_KEY
 from convergebench.chain import Chain
 from convergebench.reporter import Report, report
 from convergebench.runner import run
@@ -134,8 +135,10 @@ def test_floors_notes_and_versions_are_shown(made_report: Report) -> None:
     findings = made_report.findings
     for name, floor in findings.floors.items():
         assert [name, printed(floor)] in cells(page.one("numbers").all("tr"))
+    told = page.one("leaderboard").text
     for note in findings.notes:
-        assert note in page.one("leaderboard").text
+        assert (note in told) == (note != TABLE_KEY), note
+    assert "Complete chains: those that came home" in told
     for label in findings.metrics:
         assert label in page.one("provenance").text
     assert re.search(r"start run .*numpy \d", page.one("provenance").text)
@@ -158,6 +161,40 @@ def test_every_failure_is_listed(made_report: Report, made_run: Path) -> None:
     )
     assert {outcome for _, _, outcome, _ in wanted} >= {"refused", "malformed", "failed"}
     assert sorted((row[1], row[2], row[3], row[4]) for row in rows) == wanted
+
+
+def test_inert_is_explained(made_report: Report) -> None:
+    inert = [s for s in made_report.findings.standings if s.why_unranked == "inert"]
+    told = index(made_report).one("leaderboard")
+    meaning = "forward edits change the picture no more than re-saving it as JPEG does"
+    assert inert
+    assert f"Inert: {meaning}." in told.text
+    titles = [why.attributes.get("title") for why in told.all("span", "why")]
+    assert titles.count(meaning) == len(inert)
+
+
+def test_half_lives_count_the_censored(made_report: Report) -> None:
+    for table in index(made_report).all("table"):
+        if kind := table.attributes.get("data-kind"):
+            heads = [head.text for head in table.all("thead")[0].all("th")]
+            assert ("Censored" in heads) == kind.endswith("half-life")
+            assert ("Missing" in heads) != kind.endswith("half-life")
+
+
+def test_frames_identical_to_home_are_told_under_the_chart(made_report: Report) -> None:
+    mine = [
+        f
+        for f in made_report.findings.findings
+        if f.id.startswith("value/psnr/") and f.editor == "ref:identity"
+    ]
+    infinite = sum(f.infinite for f in mine)
+    total = infinite + sum(f.n for f in mine)
+    assert infinite
+    told = [p.text for p in index(made_report).all("p", "under")]
+    assert any(
+        "left out of the mean: " in text and f"ref:identity {infinite} of {total}" in text
+        for text in told
+    )
 
 
 # -- filmstrips -----------------------------------------------------------------------------------

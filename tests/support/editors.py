@@ -79,6 +79,8 @@ class Scripted:
                 return EditReply(request.inputs[-1].data[:-40])
             case ("html", _, _):
                 return EditReply(b"<html>502 Bad Gateway</html>")
+            case ("none", _, _):
+                return None  # type: ignore[return-value]
             case ("nothing", _, _):
                 return EditReply(b"")
             case ("dear", _, _):

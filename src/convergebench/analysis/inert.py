@@ -9,7 +9,7 @@ import polars as pl
 from convergebench.analysis.convergence import current, oriented
 from convergebench.analysis.findings import Finding
 from convergebench.metric import MetricSpec
-from convergebench.planner import TRANSPORT
+from convergebench.runspec import TRANSPORT
 
 INERT_SHARE = 0.5
 

@@ -21,8 +21,8 @@ from convergebench.analysis.compare import (
 )
 from convergebench.analysis.findings import Finding, Standing
 from convergebench.chain import Chain, count_outcomes
-from convergebench.planner import CONTROLS
 from convergebench.registry import open_editor
+from convergebench.runspec import CONTROLS
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -77,12 +77,12 @@ def ranking_of(
     whole = set(judged["editor"])
     reasons: dict[str, str] = {}
     for name in editors:
-        if inert.get(name):
-            reasons[name] = INERT
-        elif not metrics:
+        if not metrics:
             reasons[name] = NOTHING_TO_RANK_BY
         elif name not in whole:
             reasons[name] = NO_COMPLETE_CHAIN
+        elif inert.get(name):
+            reasons[name] = INERT
     ranked = [name for name in editors if name not in reasons]
     common = common_chains(judged, ranked) if ranked else judged.clear()
     pairs = common.select(PAIR).unique(maintain_order=True)

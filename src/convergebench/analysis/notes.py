@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Final
 
 import polars as pl
 
@@ -15,10 +16,15 @@ from convergebench.analysis.findings import DIMENSIONS, RANKED_BY
 from convergebench.analysis.leaderboard import NO_COMMON_CHAIN, Ranking
 from convergebench.comparisons import FLOOR_PREFIX
 from convergebench.metric import MetricSpec
-from convergebench.planner import TRANSPORT
+from convergebench.runspec import TRANSPORT
 
 SHOWN = 3
 """How many names or reasons a note spells out."""
+
+TABLE_KEY: Final = (
+    "n: complete chains; missing: chains that are not; failed: steps that gave no frame."
+)
+"""What the columns of the printed leaderboard are; the report's page has others."""
 
 
 @dataclass(frozen=True)
@@ -65,7 +71,7 @@ def notes_of(told: Evidence) -> list[str]:
         *_inert(told),
         *_chains(told),
         *told.problems,
-        "n: complete chains; missing: chains that are not; failed: steps that gave no frame. "
+        TABLE_KEY,
         "Half-lives are Kaplan-Meier medians over all chains of an editor.",
     ]
 
@@ -168,6 +174,8 @@ def _metrics(told: Evidence) -> list[str]:
 
 
 def _no_floor(told: Evidence, spec: MetricSpec, paired: set[str], sources: int) -> str:
+    if best(spec) is None and spec.identical is None:
+        return "its spec does not say the value of identical images (identical=…)"
     if best(spec) is None:
         return "identical images have no finite value"
     if spec.name in told.floor:
@@ -231,7 +239,7 @@ def _chains(told: Evidence) -> list[str]:
         notes.append(
             f"{len(open_ones)} of {_count(len(table), 'chain')} are not finished"
             + (f", {unborn} of them not begun" if unborn else "")
-            + f". Go on with: convergebench run {told.path.resolve().name}"
+            + f". Go on with {_command(told, 'run')}."
         )
     homeless = table.filter(~pl.col("has_home") | pl.col("content_only"))
     if len(homeless):
@@ -244,7 +252,13 @@ def _chains(told: Evidence) -> list[str]:
 
 
 def _score_again(told: Evidence) -> str:
-    return f"Compute them with: convergebench score {told.path.resolve().name}"
+    return f"Compute them with {_command(told, 'score')}."
+
+
+def _command(told: Evidence, verb: str) -> str:
+    """A command that is right wherever it is read: reports travel, and name no machine's paths."""
+    name = told.path.resolve().name
+    return f"`convergebench {verb} RUN`, RUN being this run's directory ({name})"
 
 
 def _names(names: Sequence[str]) -> str:

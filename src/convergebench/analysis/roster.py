@@ -17,7 +17,7 @@ from convergebench.analysis.convergence import current
 from convergebench.chain import Chain, ChainKey
 from convergebench.cycle import Cycle
 from convergebench.metric import MetricSpec
-from convergebench.planner import RunSpec
+from convergebench.runspec import RunSpec
 from convergebench.suite import Suite
 
 CHAIN_COLUMNS: Final[dict[str, pl.DataType]] = {

@@ -27,8 +27,8 @@ from convergebench.analysis.summaries import (
 )
 from convergebench.errors import ConvergeBenchError, explain
 from convergebench.metric import MetricSpec
-from convergebench.planner import RunSpec
 from convergebench.registry import open_metric
+from convergebench.runspec import RunSpec
 from convergebench.store import RunStore
 
 

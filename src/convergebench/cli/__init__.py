@@ -6,7 +6,9 @@ Data goes to stdout, progress and errors to stderr. A user's mistake is one sent
 
 from __future__ import annotations
 
+import signal
 import sys
+from types import FrameType
 
 import typer
 
@@ -51,15 +53,25 @@ app.command("plugins", epilog=plugins.EXAMPLES)(plugins.plugins)
 app.add_typer(suites.app, name="suites")
 
 
+class _Stopped(BaseException):
+    """Ctrl-C. Not a KeyboardInterrupt, which the command-line library would swallow."""
+
+
+def _stop(_number: int, _frame: FrameType | None) -> None:
+    raise _Stopped
+
+
 def main() -> None:
     """The entry point of the `convergebench` command."""
+    signal.signal(signal.SIGINT, _stop)
     try:
         app()
     except ConvergeBenchError as error:
         print(f"convergebench: {scrub(str(error))}", file=sys.stderr)
         sys.exit(2)
-    except KeyboardInterrupt:
-        print("convergebench: stopped", file=sys.stderr)
+    except _Stopped:
+        told = "stopped. What was finished is saved; the same command goes on from there."
+        print(f"convergebench: {told}", file=sys.stderr)
         sys.exit(130)
     except BrokenPipeError:  # `convergebench … | head`
         sys.stderr.close()

@@ -24,7 +24,10 @@ def demo(
     from convergebench.scorer import score
 
     with display("running") as shown:
-        walk(run, SPEC, observe=lambda p: shown.update(p.steps_done, p.steps, "", p.event))
+        ran = walk(run, SPEC, observe=lambda p: shown.update(p.steps_done, p.steps, "", p.event))
+    if ran.stopped:
+        show(ran, False)
+        raise typer.Exit(130)
     with display("scoring") as shown:
         score(run, observe=lambda p: shown.update(p.scores_done, p.scores, "", p.event))
     with display("thumbnails") as shown:

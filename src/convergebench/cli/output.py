@@ -21,10 +21,14 @@ def show(result: Any, as_json: bool) -> None:
     """Print a result: JSON, a table drawn for the terminal, or the same as plain text."""
     if as_json:
         print(json.dumps(result.to_dict(), indent=1, ensure_ascii=False))
-    elif sys.stdout.isatty() and hasattr(result, "table"):
+    elif sys.stdout.isatty():
         from rich.console import Console
 
-        Console().print(result.table)
+        console, table = Console(highlight=False), getattr(result, "table", result)
+        fits = max(map(len, str(table).splitlines()), default=0) < console.width
+        console.print(table if fits else str(table), markup=False, soft_wrap=not fits)
+        for line in str(result).splitlines()[len(str(table).splitlines()) :]:
+            console.print(line, markup=False)
     else:
         print(result)
 

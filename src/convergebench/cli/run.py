@@ -39,7 +39,7 @@ def run(
     """Walk every chain with every editor, keeping every frame. Resumes where it was stopped.
 
     Ctrl-C once finishes the calls in flight and saves; twice stops at once. Nothing paid for is
-    lost either way.
+    lost either way. Exits with 1 when the budget is used up, with 130 when interrupted.
     """
     from convergebench import runner
     from convergebench.walk import Progress
@@ -70,5 +70,5 @@ def run(
             controls=False if no_controls else None,
         )
     show(result, json)
-    if result.stopped == "interrupted":
-        raise typer.Exit(130)
+    if result.stopped:
+        raise typer.Exit(1 if result.over_budget else 130)

@@ -68,3 +68,6 @@ def check(suite: Which) -> None:
     if problems:
         raise SuiteError(f"{found.label}: {len(problems)} problem(s)")
     print(f"{found.label}: {len(found.source)} sources and {len(found.cycle)} cycles, all sound")
+    if found.fingerprint is None:
+        print("Not sealed. To seal it, put this line at the top of the file, under version:")
+        print(f'fingerprint = "{found.content_hash()}"')

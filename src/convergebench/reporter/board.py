@@ -10,6 +10,8 @@ from typing import Final
 
 from convergebench.analysis import Finding, Findings, Standing
 from convergebench.analysis.findings import HEADLINE
+from convergebench.analysis.leaderboard import INERT
+from convergebench.analysis.notes import TABLE_KEY
 from convergebench.chain import Chain
 from convergebench.errors import ConvergeBenchError
 from convergebench.metric import MetricSpec
@@ -40,6 +42,13 @@ KINDS: Final = {
 """What the kinds of findings are called; a kind that is not here goes by its own name."""
 
 
+MEANINGS: Final = {INERT: "forward edits change the picture no more than re-saving it as JPEG does"}
+"""Reasons for not being ranked that need a word more."""
+
+CENSORED: Final = ("half-life", "literal-half-life")
+"""Kinds whose `missing` counts chains that never fell, so that their own half-life is unknown."""
+
+
 @dataclass(frozen=True)
 class Line:
     """One editor's line in the leaderboard."""
@@ -48,6 +57,11 @@ class Line:
     ink: Ink
     failed: tuple[tuple[str, int], ...]
     why: str
+
+    @property
+    def meaning(self) -> str:
+        """What the reason means, where its word does not say it."""
+        return MEANINGS.get(self.why, "")
 
 
 @dataclass(frozen=True)
@@ -65,6 +79,11 @@ class Numbers:
     kind: str
     title: str
     findings: tuple[Finding, ...]
+
+    @property
+    def missing(self) -> str:
+        """What the column of `missing` is called."""
+        return "Censored" if self.kind in CENSORED else "Missing"
 
 
 @dataclass(frozen=True)
@@ -119,6 +138,17 @@ def groups(findings: Findings, inks: Mapping[str, Ink]) -> list[Group]:
         part = "" if s.best_rank is not None else "Not ranked"
         parts[part].append(Line(s, inks[s.editor], failed, s.why_unranked))
     return [Group(title, tuple(rows)) for title, rows in parts.items() if rows or not title]
+
+
+def page_notes(findings: Findings) -> list[str]:
+    """The notes, with the page's columns explained in place of the printed table's."""
+    reasons = {s.why_unranked for s in findings.standings}
+    return [
+        *(f"{why.capitalize()}: {what}." for why, what in MEANINGS.items() if why in reasons),
+        *(note for note in findings.notes if note != TABLE_KEY),
+        "Complete chains: those that came home as often as they should, all of it scored, of all "
+        "that can be measured. Failed steps: those that gave no frame.",
+    ]
 
 
 def life_names(findings: Findings) -> list[str]:

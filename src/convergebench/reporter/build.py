@@ -195,6 +195,7 @@ def _write_pages(
     page = pages.get_template("index.html").render(
         **common,
         groups=board.groups(findings, inks),
+        notes=board.page_notes(findings),
         lives=board.life_names(findings),
         metrics=metrics,
         numbers=board.numbers(findings),

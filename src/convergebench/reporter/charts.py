@@ -36,6 +36,8 @@ class Curves:
     metric: str
     points: tuple[Finding, ...]
     threshold: float
+    infinite: tuple[tuple[str, int, int], ...] = ()
+    """Editors with infinite values, how many these are, and of how many values."""
 
     @property
     def id(self) -> str:
@@ -55,6 +57,16 @@ class Curves:
         """The editors that have none."""
         return [name for name in inks if name not in self.editors]
 
+    @property
+    def left_out(self) -> str:
+        """A sentence on the values that are infinite and so in no mean; empty without any."""
+        if not self.infinite:
+            return ""
+        alike = self.metric.partition("-")[0] == "psnr"
+        what = "Identical to home, so infinite and" if alike else "Infinite and"
+        counts = ", ".join(f"{name} {count} of {total}" for name, count, total in self.infinite)
+        return f"{what} left out of the mean: {counts} frames."
+
 
 def curves_of(findings: Findings) -> list[Curves]:
     """The curves among some findings, by metric, convergence before value."""
@@ -64,11 +76,27 @@ def curves_of(findings: Findings) -> list[Curves]:
         if kind in KINDS and finding.estimate is not None:
             points.setdefault((finding.metric, kind), []).append(finding)
     return [
-        Curves(kind, metric, tuple(points[metric, kind]), findings.threshold)
+        Curves(
+            kind,
+            metric,
+            tuple(points[metric, kind]),
+            findings.threshold,
+            _infinite(findings, kind, metric),
+        )
         for metric in metric_names(findings)
         for kind in KINDS
         if (metric, kind) in points
     ]
+
+
+def _infinite(findings: Findings, kind: str, metric: str) -> tuple[tuple[str, int, int], ...]:
+    """Per editor that has infinite values here their count, and that of all values."""
+    counts: dict[str, tuple[int, int]] = {}
+    for f in findings.findings:
+        if f.metric == metric and f.id.partition("/")[0] == kind:
+            infinite, total = counts.get(f.editor, (0, 0))
+            counts[f.editor] = (infinite + f.infinite, total + f.n + f.infinite)
+    return tuple((name, *both) for name, both in counts.items() if both[0])
 
 
 def metric_names(findings: Findings) -> list[str]:

@@ -1,0 +1,114 @@
+"""A run as its user describes it: a run.toml, expanded to the chains it means."""
+
+from __future__ import annotations
+
+import itertools
+from typing import Annotated, Final, Literal, Self
+
+from pydantic import Field, model_validator
+
+from convergebench.chain import ChainKey, Settings
+from convergebench.cycle import Cycle, Record
+from convergebench.errors import SettingsError
+from convergebench.registry import EditorName
+from convergebench.suite import Suite
+
+ROUNDS: Final = 5
+"""Rounds of a run that does not say."""
+
+TRANSPORT: Final = "ref:transport,format=jpeg"
+"""The control that only re-saves: what the pipe alone does to a picture."""
+
+CONTROLS: Final = ("ref:identity", "ref:transport,format=png", TRANSPORT, "ref:random")
+"""Free editors that ride along in every run, so the model's loss is told apart from the pipe's."""
+
+
+class Axes(Record):
+    """Settings to vary: every combination becomes a chain of its own."""
+
+    phrasing: tuple[Annotated[int, Field(ge=0)], ...] = (0,)
+    seed: tuple[Literal["none", "fixed", "per-step"], ...] = ("per-step",)
+    temperature: tuple[Annotated[float, Field(ge=0)] | None, ...] = (None,)
+    resolution: tuple[Literal["native", "1K", "2K", "4K", "interleaved"], ...] = ("native",)
+    session: tuple[Literal["stateless", "chat"], ...] = ("stateless",)
+
+    def combinations(self) -> list[Settings]:
+        """One Settings per combination."""
+        axes = [self.phrasing, self.seed, self.temperature, self.resolution, self.session]
+        names = ("phrasing", "seed", "temperature", "resolution", "session")
+        return [
+            Settings.model_validate(dict(zip(names, values, strict=True)))
+            for values in itertools.product(*axes)
+        ]
+
+
+class RunSpec(Record):
+    """A run, as written in run.toml. Give `rounds` or `steps`, not both."""
+
+    suite: str = "starter"
+    editors: Annotated[tuple[str, ...], Field(min_length=1)]
+    sources: tuple[str, ...] = ()
+    cycles: tuple[str, ...] = ()
+    rounds: Annotated[int, Field(ge=1)] | None = None
+    steps: Annotated[int, Field(ge=1)] | None = None
+    repeats: Annotated[int, Field(ge=1)] = 1
+    size: Annotated[int, Field(ge=16, le=8192)] | None = None
+    settings: Axes = Axes()
+    budget: Annotated[float, Field(ge=0)] | None = None
+    concurrency: Annotated[int, Field(ge=1, le=256)] | None = None
+    deadline: Annotated[float, Field(gt=0)] = 120.0
+    retries: Annotated[int, Field(ge=0, le=50)] = 5
+    controls: bool = True
+
+    @model_validator(mode="after")
+    def _consistent(self) -> Self:
+        if self.rounds is not None and self.steps is not None:
+            raise ValueError("'rounds' and 'steps' contradict each other: give one of them")
+        canonical = [str(EditorName.parse(name)) for name in self.editors]
+        twice = sorted({name for name in canonical if canonical.count(name) > 1})
+        if twice:
+            raise ValueError(f"editor {twice[0]!r} is listed twice")
+        return self
+
+    @property
+    def all_editors(self) -> list[str]:
+        """The editors asked for, and the controls that ride along."""
+        named = [str(EditorName.parse(name)) for name in self.editors]
+        return list(dict.fromkeys([*named, *(CONTROLS if self.controls else ())]))
+
+    def steps_of(self, cycle: Cycle) -> int:
+        """How many steps a chain of this cycle takes."""
+        return self.steps or (self.rounds or ROUNDS) * cycle.period
+
+    def keys(self, suite: Suite) -> list[ChainKey]:
+        """Every chain of the run. Raises UnknownName, SettingsError."""
+        sources = [suite.source_named(n) for n in self.sources] or list(suite.source)
+        cycles = [suite.cycle_named(n) for n in self.cycles] or list(suite.cycle)
+        most = max(cycle.phrasings for cycle in cycles)
+        for phrasing in self.settings.phrasing:
+            if phrasing >= most:
+                raise SettingsError(
+                    f"phrasing {phrasing} is asked for, but no prompt has more than {most}; they "
+                    "are counted from 0."
+                )
+        for cycle in cycles:
+            fits = [s for s in sources if suite.applies(cycle, s)]
+            if self.cycles and not fits:
+                raise SettingsError(f"cycle {cycle.name!r} fits none of the sources asked for")
+        return [
+            ChainKey(
+                suite=suite.label,
+                source=source.name,
+                cycle=f"{cycle.name}@{cycle.version}",
+                editor=editor,
+                settings=settings,
+                repeat=repeat,
+            )
+            for repeat in range(self.repeats)
+            for source in sources
+            for cycle in cycles
+            if suite.applies(cycle, source)
+            for settings in self.settings.combinations()
+            if settings.phrasing < cycle.phrasings
+            for editor in self.all_editors
+        ]
