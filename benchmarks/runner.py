@@ -22,8 +22,8 @@ import numpy as np
 from convergebench.chain import Chain, ChainKey, FrameRef
 from convergebench.editor import EditorSpec, EditReply, EditRequest
 from convergebench.frame import Frame, encode
-from convergebench.runspec import RunSpec
 from convergebench.registry import open_suite
+from convergebench.runspec import RunSpec
 from convergebench.store import RunStore
 from convergebench.walk import Walk
 

@@ -170,7 +170,7 @@ def numbers(findings: Findings) -> list[Numbers]:
 
 
 def failures(chains: Sequence[Chain], inks: Mapping[str, Ink]) -> list[Failure]:
-    """Every step that is not `edited`."""
+    """Every step that did not come to `edited` in the end."""
     return [
         Failure(
             source=chain.key.source,
@@ -183,7 +183,7 @@ def failures(chains: Sequence[Chain], inks: Mapping[str, Ink]) -> list[Failure]:
             attempts=step.attempts,
         )
         for chain in sorted(chains, key=lambda c: (c.key.editor, c.key.id))
-        for step in chain.steps
+        for step in chain.final
         if step.outcome != "edited"
     ]
 
