@@ -1,22 +1,16 @@
 from __future__ import annotations
 
 import os
-import signal
-import subprocess
-import sys
 import threading
 import time
 from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
-from convergebench.budget import Budget
 from convergebench.chain import Chain
 from convergebench.editor import EditReply, EditRequest
-from convergebench.errors import SettingsError, StoreBusy, StoreError, StoreMismatch, UnknownName
+from convergebench.errors import SettingsError, StoreError, StoreMismatch, UnknownName
 from convergebench.frame import encode
 from convergebench.planner import plan
 from convergebench.runner import run
@@ -24,7 +18,7 @@ from convergebench.runspec import CONTROLS
 from convergebench.store import RunStore
 from convergebench.verifier import verify
 from convergebench.walk import Progress
-from tests.support.runs import picture, records, write_suite
+from tests.support.runs import one_chain, picture, records, write_suite
 
 pytestmark = pytest.mark.usefixtures("test_plugin")
 
@@ -32,23 +26,6 @@ pytestmark = pytest.mark.usefixtures("test_plugin")
 @pytest.fixture
 def suite(tmp_path: Path) -> str:
     return str(write_suite(tmp_path / "suite"))
-
-
-def one_chain(tmp_path: Path, suite: str, script: str, **more: Any) -> Chain:
-    """Walk a single scripted chain and return it."""
-    table = {
-        "suite": suite,
-        "editors": [f"scripted,script={script}"],
-        "sources": ["s0"],
-        "cycles": ["copy"],
-        "steps": 4,
-        "controls": False,
-        "deadline": 0.5,
-        **more,
-    }
-    run(tmp_path / "run", table)
-    (chain,) = RunStore.open(tmp_path / "run").chains()
-    return chain
 
 
 def outcomes(chain: Chain) -> list[str]:
@@ -244,57 +221,6 @@ def test_plan_counts_what_run_does(tmp_path: Path, suite: str) -> None:
     assert (after.calls, after.done) == (0, 18)
 
 
-def test_budget_pauses_and_more_money_goes_on(tmp_path: Path, suite: str) -> None:
-    editor = f"counting,log={tmp_path / 'log'},price=0.1"
-    table = {
-        "suite": suite,
-        "editors": [editor],
-        "cycles": ["copy"],
-        "steps": 10,
-        "controls": False,
-    }
-    first = run(tmp_path / "run", table, budget=0.5)
-    assert first.steps_made == 5
-    assert first.spent == pytest.approx(0.5)
-    assert first.stopped == "the budget is used up"
-    assert not first.complete
-    assert f"Go on with: convergebench run {tmp_path / 'run'} --budget MORE" in str(first)
-    assert "It will not suffice" in str(plan(tmp_path / "run"))
-    second = run(tmp_path / "run", budget=0.5)
-    assert second.steps_made == 0
-    assert second.outcomes["over-budget"] == first.outcomes["over-budget"]
-    third = run(tmp_path / "run", budget=5)
-    assert third.complete
-    assert third.outcomes == {"edited": 20}, "a pause that is over is no outcome"
-    assert third.spent == pytest.approx(2.0)
-    assert len((tmp_path / "log").read_text().splitlines()) == 20
-
-
-def test_a_call_that_may_have_been_billed_counts(tmp_path: Path, suite: str) -> None:
-    chain = one_chain(tmp_path, suite, "2:sleep-5,price=0.1", budget=9)
-    assert chain.spent == pytest.approx(0.2)
-    dear = one_chain(tmp_path / "dear", suite, "1:dear;2:refuse,price=0.1", budget=9)
-    assert dear.spent == pytest.approx(0.5), "the provider's own figure counts"
-
-
-@given(
-    st.lists(st.tuples(st.floats(0, 2), st.floats(0, 1), st.booleans()), max_size=60),
-    st.floats(0, 10),
-)
-def test_the_cap_is_never_passed(calls: list[tuple[float, float, bool]], cap: float) -> None:
-    budget = Budget(cap, 0.0)
-    open_calls: list[tuple[float, float]] = []
-    for price, share, settle_one in calls:
-        if budget.reserve(price):
-            open_calls.append((price, price * share))
-        if settle_one and open_calls:
-            budget.settle(*open_calls.pop(0))
-        assert budget.spent + sum(p for p, _ in open_calls) <= cap + 1e-6
-    for pair in open_calls:
-        budget.settle(*pair)
-    assert budget.spent <= cap + 1e-6
-
-
 def test_frame_directory_and_record_are_flushed_before_the_next_call(
     tmp_path: Path, suite: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -335,56 +261,6 @@ def test_chains_run_in_parallel_within_the_editors_limit(tmp_path: Path, suite: 
     assert time.monotonic() - clock < 8 * 5 * 0.1 * 0.6, "8 chains of 5 steps, side by side"
     assert events[-1].steps_done == events[-1].steps == 40
     assert [e.steps_done for e in events] == sorted(e.steps_done for e in events)
-
-
-RUN = "from convergebench.runner import run; import sys; r = run(sys.argv[1]); print(r.stopped)"
-
-
-def begin(tmp_path: Path, suite: str, sleep: float) -> subprocess.Popen[bytes]:
-    """A real process in the middle of a run."""
-    editor = f"counting,log={tmp_path / 'log'},sleep={sleep}"
-    table = {"suite": suite, "editors": [editor], "cycles": ["copy"], "controls": False}
-    run(tmp_path / "run", table, steps=1)
-    code = RUN.replace("run(sys.argv[1])", "run(sys.argv[1], steps=40)")
-    process = subprocess.Popen(
-        [sys.executable, "-c", code, tmp_path / "run"], stdout=subprocess.PIPE
-    )
-    until = time.monotonic() + 20
-    while len((tmp_path / "log").read_text().splitlines()) < 5 and time.monotonic() < until:
-        time.sleep(0.02)
-    return process
-
-
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_one_signal_finishes_calls_in_flight(tmp_path: Path, suite: str, number: int) -> None:
-    process = begin(tmp_path, suite, 0.3)
-    process.send_signal(number)
-    out, _ = process.communicate(timeout=20)
-    assert (process.returncode, out) == (0, b"interrupted\n")
-    made = sum(chain.length for chain in RunStore.open(tmp_path / "run").chains())
-    assert made == len((tmp_path / "log").read_text().splitlines()), "every call begun is kept"
-    assert made < 80
-
-
-def test_two_signals_stop_at_once(tmp_path: Path, suite: str) -> None:
-    process = begin(tmp_path, suite, 5.0)
-    process.send_signal(signal.SIGINT)
-    time.sleep(0.3)
-    clock = time.monotonic()
-    process.send_signal(signal.SIGINT)
-    process.communicate(timeout=20)
-    assert time.monotonic() - clock < 2
-    assert process.returncode == 130
-    assert verify(tmp_path / "run").sound
-
-
-def test_two_runs_on_one_directory(tmp_path: Path, suite: str) -> None:
-    process = begin(tmp_path, suite, 0.2)
-    with pytest.raises(StoreBusy, match=f"process {process.pid}"):
-        run(tmp_path / "run")
-    process.kill()
-    process.communicate()
-    assert any("took over" in note for note in run(tmp_path / "run", steps=2).notes)
 
 
 def test_an_error_in_one_worker_ends_the_run_after_the_others_saved(

@@ -8,7 +8,9 @@ from typing import Any
 
 import numpy as np
 
+from convergebench.chain import Chain
 from convergebench.frame import encode
+from convergebench.runner import run
 from convergebench.store import RunStore
 
 CYCLES = """
@@ -74,3 +76,20 @@ def records(path: Path) -> dict[str, Any]:
     }
     frames = sorted(p.name for p in (path / "frames").glob("??/*"))
     return {"chains": chains, "frames": frames}
+
+
+def one_chain(tmp_path: Path, suite: str, script: str, **more: Any) -> Chain:
+    """Walk a single scripted chain and return it."""
+    table = {
+        "suite": suite,
+        "editors": [f"scripted,script={script}"],
+        "sources": ["s0"],
+        "cycles": ["copy"],
+        "steps": 4,
+        "controls": False,
+        "deadline": 0.5,
+        **more,
+    }
+    run(tmp_path / "run", table)
+    (chain,) = RunStore.open(tmp_path / "run").chains()
+    return chain

@@ -1,0 +1,72 @@
+from __future__ import annotations
+
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from convergebench.errors import StoreBusy
+from convergebench.runner import run
+from convergebench.store import RunStore
+from convergebench.verifier import verify
+from tests.support.runs import write_suite
+
+pytestmark = pytest.mark.usefixtures("test_plugin")
+
+
+@pytest.fixture
+def suite(tmp_path: Path) -> str:
+    return str(write_suite(tmp_path / "suite"))
+
+
+RUN = "from convergebench.runner import run; import sys; r = run(sys.argv[1]); print(r.stopped)"
+
+
+def begin(tmp_path: Path, suite: str, sleep: float) -> subprocess.Popen[bytes]:
+    """A real process in the middle of a run."""
+    editor = f"counting,log={tmp_path / 'log'},sleep={sleep}"
+    table = {"suite": suite, "editors": [editor], "cycles": ["copy"], "controls": False}
+    run(tmp_path / "run", table, steps=1)
+    code = RUN.replace("run(sys.argv[1])", "run(sys.argv[1], steps=40)")
+    process = subprocess.Popen(
+        [sys.executable, "-c", code, tmp_path / "run"], stdout=subprocess.PIPE
+    )
+    until = time.monotonic() + 20
+    while len((tmp_path / "log").read_text().splitlines()) < 5 and time.monotonic() < until:
+        time.sleep(0.02)
+    return process
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_one_signal_finishes_calls_in_flight(tmp_path: Path, suite: str, number: int) -> None:
+    process = begin(tmp_path, suite, 0.3)
+    process.send_signal(number)
+    out, _ = process.communicate(timeout=20)
+    assert (process.returncode, out) == (0, b"interrupted\n")
+    made = sum(chain.length for chain in RunStore.open(tmp_path / "run").chains())
+    assert made == len((tmp_path / "log").read_text().splitlines()), "every call begun is kept"
+    assert made < 80
+
+
+def test_two_signals_stop_at_once(tmp_path: Path, suite: str) -> None:
+    process = begin(tmp_path, suite, 5.0)
+    process.send_signal(signal.SIGINT)
+    time.sleep(0.3)
+    clock = time.monotonic()
+    process.send_signal(signal.SIGINT)
+    process.communicate(timeout=20)
+    assert time.monotonic() - clock < 2
+    assert process.returncode == 130
+    assert verify(tmp_path / "run").sound
+
+
+def test_two_runs_on_one_directory(tmp_path: Path, suite: str) -> None:
+    process = begin(tmp_path, suite, 0.2)
+    with pytest.raises(StoreBusy, match=f"process {process.pid}"):
+        run(tmp_path / "run")
+    process.kill()
+    process.communicate()
+    assert any("took over" in note for note in run(tmp_path / "run", steps=2).notes)
