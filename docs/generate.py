@@ -34,7 +34,8 @@ def cli() -> str:
         lines.append(inspect.cleandoc(getattr(command, "help", "") or "") + "\n")
         lines.append("| argument or option | meaning |\n|---|---|")
         for parameter in getattr(command, "params", []):
-            names = ", ".join(f"`{o}`" for o in parameter.opts)
+            every = [*parameter.opts, *parameter.secondary_opts]
+            names = ", ".join(f"`{o}`" for o in every)
             if parameter.param_type_name == "argument":
                 names = f"`{parameter.metavar or parameter.name.upper()}`"
             lines.append(f"| {names} | {parameter.help or ''} |")

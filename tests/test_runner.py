@@ -202,6 +202,7 @@ def test_plan_counts_what_run_does(tmp_path: Path, suite: str) -> None:
     planned = plan(tmp_path / "run", table)
     # 2 sources × (3 copies + 3 × 2 round-trip steps)
     assert planned.calls == 18
+    assert plan(table) == planned
     assert planned.dollars == pytest.approx(18 * 0.04)
     assert planned.rows[0].hours == pytest.approx(18 * 2 / 4 / 3600)
     assert planned.hours == planned.rows[0].hours
@@ -251,15 +252,30 @@ def test_frame_directory_and_record_are_flushed_before_the_next_call(
     assert len(events) == 4
 
 
-def test_chains_run_in_parallel_within_the_editors_limit(tmp_path: Path, suite: str) -> None:
+def test_chains_run_in_parallel_within_the_editors_limit(
+    tmp_path: Path, suite: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     events: list[Progress] = []
-    editor = f"counting,log={tmp_path / 'log'},sleep=0.1"
-    table = {"suite": suite, "editors": [editor], "cycles": ["copy"], "repeats": 4, "steps": 5}
-    clock = time.monotonic()
-    result = run(tmp_path / "run", table, controls=False, observe=events.append)
-    assert result.complete
-    assert time.monotonic() - clock < 8 * 5 * 0.1 * 0.6, "8 chains of 5 steps, side by side"
-    assert events[-1].steps_done == events[-1].steps == 40
+    together = threading.Barrier(8)  # the editor bears 8 calls: fewer would wait here in vain
+    active: list[int] = [0, 0]
+    guard = threading.Lock()
+
+    def edit(self: object, request: EditRequest) -> EditReply:
+        with guard:
+            active[0] += 1
+            active[1] = max(active)
+        together.wait(timeout=30)
+        with guard:
+            active[0] -= 1
+        return EditReply(request.inputs[-1].data)
+
+    monkeypatch.setattr("tests.support.editors.Counting.edit", edit)
+    editor = f"counting,log={tmp_path / 'log'}"
+    table = {"suite": suite, "editors": [editor], "cycles": ["copy"], "repeats": 8, "steps": 5}
+    result = run(tmp_path / "run", table, controls=False, deadline=60, observe=events.append)
+    assert result.outcomes == {"edited": 16 * 5}
+    assert active == [0, 8]
+    assert events[-1].steps_done == events[-1].steps == 80
     assert [e.steps_done for e in events] == sorted(e.steps_done for e in events)
 
 

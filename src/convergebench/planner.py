@@ -231,11 +231,16 @@ def prepare(
 
 
 def plan(
-    directory: str | os.PathLike[str] | None = None,
+    directory: str | os.PathLike[str] | RunSpec | Mapping[str, Any] | None = None,
     config: str | os.PathLike[str] | RunSpec | Mapping[str, Any] | None = None,
     **overrides: Any,
 ) -> Plan:
-    """What `run` with the same arguments would do. Calls no editor and writes nothing."""
+    """What `run` with the same arguments would do. Calls no editor and writes nothing.
+
+    A table or a RunSpec may also be the first argument.
+    """
+    if isinstance(directory, RunSpec | Mapping):
+        directory, config = None, directory
     job = prepare(Path(directory) if directory else None, as_config(config), **overrides)
     keys = job.spec.keys(job.suite)
     editors = {name: open_editor(name) for name in dict.fromkeys(k.editor for k in keys)}

@@ -74,6 +74,11 @@ Retries = Annotated[
         "--retries", help="Tries after a call found the editor unavailable. (default: 5)", min=0
     ),
 ]
-NoControls = Annotated[
-    bool, typer.Option("--no-controls", help="Leave out the free controls that ride along.")
+Controls = Annotated[
+    bool | None,
+    typer.Option(
+        "--controls/--no-controls",
+        help="Whether the free controls ride along. (default: they do)",
+        show_default=False,
+    ),
 ]

@@ -32,7 +32,7 @@ def plan(
     size: o.Size = None,
     budget: o.Budget = None,
     concurrency: o.Concurrency = None,
-    no_controls: o.NoControls = False,
+    controls: o.Controls = None,
     json: o.Json = False,
 ) -> None:
     """Say what a run would do: calls, dollars, time, disk. Calls no editor, writes nothing."""
@@ -51,6 +51,6 @@ def plan(
         size=size,
         budget=budget,
         concurrency=concurrency,
-        controls=False if no_controls else None,
+        controls=controls,
     )
     show(planned, json)

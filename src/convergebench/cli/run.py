@@ -30,7 +30,7 @@ def run(
     concurrency: o.Concurrency = None,
     deadline: o.Deadline = None,
     retries: o.Retries = None,
-    no_controls: o.NoControls = False,
+    controls: o.Controls = None,
     retry_failed: Annotated[
         bool, typer.Option("--retry-failed", help="Take up again the chains that ended in failed.")
     ] = False,
@@ -67,7 +67,7 @@ def run(
             concurrency=concurrency,
             deadline=deadline,
             retries=retries,
-            controls=False if no_controls else None,
+            controls=controls,
         )
     show(result, json)
     if result.stopped:
