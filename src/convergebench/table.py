@@ -39,18 +39,18 @@ class Table:
     def __rich__(self) -> RenderableType:
         from rich import box
         from rich.console import Group
-        from rich.markup import escape
         from rich.table import Table as RichTable
+        from rich.text import Text
 
         table = RichTable(box=box.SIMPLE_HEAD)
         for index, name in enumerate(self.columns):
             table.add_column(
-                escape(name), justify="right" if self._numeric(index) else "left", overflow="fold"
+                Text(name), justify="right" if self._numeric(index) else "left", overflow="fold"
             )
         for row in self.rows:
-            table.add_row(*(escape(self._text(cell)) for cell in row))
-        notes = (escape(note) for note in self.notes)
-        return Group(f"[bold]{escape(self.title)}[/bold]", *([table] if self.rows else []), *notes)
+            table.add_row(*(Text(self._text(cell)) for cell in row))
+        notes = (Text(note) for note in self.notes)
+        return Group(Text(self.title, style="bold"), *([table] if self.rows else []), *notes)
 
     def _repr_html_(self) -> str:
         head = "".join(f"<th>{html.escape(name)}</th>" for name in self.columns)
