@@ -1,7 +1,7 @@
 """Checking a plain PNG without unpacking it.
 
 Every chunk of a PNG carries a checksum, so that a file which is all there and unharmed can be told
-from its structure alone. That costs a twentieth of decoding it, and a runner looks at every reply.
+from its structure alone. That is far cheaper than decoding it, and a runner looks at every reply.
 """
 
 from __future__ import annotations
