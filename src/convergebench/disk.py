@@ -91,9 +91,11 @@ class Writing:
                 # Two threads are enough to have all flushes in one commit.
                 half = len(self._files) // 2
                 rest = _flushers().submit(_flush, self._files[half:]) if half else None
-                _flush(self._files[: half or None])
-                if rest:
-                    rest.result()
+                try:
+                    _flush(self._files[: half or None])
+                finally:  # the files must stay open until both halves are through
+                    if rest:
+                        rest.result()
                 self._appended.clear()
         finally:
             for fd, size in self._appended:
