@@ -74,16 +74,50 @@ class StepView:
         reference: What it is compared with; None for no-reference metrics.
         mask: Where to look (H×W bool), or None for the whole picture.
         memo: Results shared by the views of this pair (a map that several masks average over).
+        native: The frame as the editor made it, before it was resampled; None when it was not.
+        texts: What the reference shows and what the edit should have made of it, in words; only
+            for metrics whose spec is `directional`.
     """
 
     frame: Picture
     reference: Picture | None = None
     mask: NDArray[np.bool_] | None = None
     memo: Memo = field(default_factory=Memo)
+    native: Picture | None = None
+    texts: tuple[str, str] | None = None
 
     def shared(self, key: Hashable, make: Callable[[], T]) -> T:
         """A value computed from this pair at most once, whatever the mask."""
         return self.memo.recall(key, make)
+
+
+@dataclass(frozen=True)
+class Needs:
+    """What a metric needs beyond the core package, told without loading anything.
+
+    Attributes:
+        extra: The extra of this package that installs it, as in `pip install convergebench[iqa]`.
+        modules: Modules that must be importable.
+        weights: Sets of the weights catalogue (`convergebench weights list`).
+        settings: Environment variables that must be set.
+    """
+
+    extra: str = ""
+    modules: tuple[str, ...] = ()
+    weights: tuple[str, ...] = ()
+    settings: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class KnownAnswer:
+    """What a metric must give for the test card (`convergebench.testcard`), and who says so.
+
+    `convergebench doctor` measures it on the user's machine.
+    """
+
+    value: float
+    tolerance: float
+    source: str
 
 
 @dataclass(frozen=True)
@@ -102,7 +136,12 @@ class MetricSpec:
         paper: Where it is defined.
         regional: Whether it honours a mask.
         min_side: Smallest side it can measure.
-        cost: Rough class: cheap (< 0.1 s per megapixel on a core), medium, heavy.
+        cost: Rough class: cheap (< 0.1 s per megapixel on a core), medium (< 2 s), heavy.
+        needs: What it needs beyond the core package.
+        known: Its value for the test card.
+        directional: Measures what one edit changed, along `StepView.texts`.
+        isolated: Runs in worker processes of its own, one metric loaded at a time, because it
+            brings a large library or large weights.
     """
 
     name: str
@@ -116,6 +155,10 @@ class MetricSpec:
     regional: bool = False
     min_side: int = 1
     cost: Literal["cheap", "medium", "heavy"] = "cheap"
+    needs: Needs = Needs()
+    known: KnownAnswer | None = None
+    directional: bool = False
+    isolated: bool = False
 
     @property
     def label(self) -> str:
@@ -168,6 +211,7 @@ def lift(
 
         factory.__doc__ = measure.__doc__
         factory.__name__ = measure.__name__
+        factory.spec = spec  # type: ignore[attr-defined]
         return factory
 
     return decorate
