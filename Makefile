@@ -28,7 +28,7 @@ demo: $(VENV)/core
 	$(BIN)/convergebench demo $(RUN)
 
 test: $(VENV)/dev
-	$(BIN)/python -m pytest -n auto -m "not slow and not browser"
+	$(BIN)/python -m pytest -n auto -m "not slow and not browser and not weights"
 
 check: $(VENV)/dev
 	$(BIN)/ruff format --check .

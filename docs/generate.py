@@ -12,9 +12,11 @@ from pathlib import Path
 import typer
 
 from convergebench import errors, registry
+from convergebench.cards import Card
 from convergebench.cli import app
 from convergebench.editors.catalogue import MODELS
-from convergebench.metric import Metric
+from convergebench.metric import MetricSpec
+from convergebench.metrics.sets import SETS
 
 HEAD = "<!-- Written by docs/generate.py from the code; do not edit. -->\n\n"
 
@@ -59,26 +61,44 @@ def editors() -> str:
     return "\n".join(lines) + "\n"
 
 
+def _own_metrics() -> dict[str, MetricSpec]:
+    own = [p.name for p in registry.plugins("metrics") if p.package == "convergebench"]
+    return {name: registry.metric_spec(name) for name in own}
+
+
 def metrics() -> str:
-    """A card for every metric of this package."""
+    """All metrics of this package in one table, and the sets."""
     lines = ["# Metrics\n"]
-    own = [
-        p.name for p in registry.plugins() if p.group == "metrics" and p.package == "convergebench"
-    ]
-    for name in own:
-        metric: Metric = registry.open_metric(name)
-        spec = metric.spec
-        better = "higher is better" if spec.higher_is_better else "lower is better"
-        doc = inspect.cleandoc(getattr(metric, "__doc__", "") or "")
-        measure = getattr(metric, "measure", None)
-        if measure is not None:
-            doc = inspect.cleandoc(measure.__doc__ or "")
-        lines += [f"## {spec.name}\n", f"{spec.title}\n", doc + "\n"]
-        lines.append(f"- kind: {spec.kind}; {better}; version `{spec.version}`; cost: {spec.cost}")
-        lines.append(f"- typical range: {spec.typical}; identical images: {spec.identical}")
-        lines.append(f"- smallest side: {spec.min_side}; measures regions: {spec.regional}")
-        lines.append(f"- paper: {spec.paper}\n")
-    return "\n".join(lines)
+    lines.append("`convergebench metrics list` says which of them can be used on your machine.\n")
+    lines.append("| metric | what it is | kind | typical range | better | cost | needs |")
+    lines.append("|---|---|---|---|---|---|---|")
+    for name, spec in _own_metrics().items():
+        span = f"{spec.typical[0]:g} to {spec.typical[1]:g}" if spec.typical else ""
+        better = "higher" if spec.higher_is_better else "lower"
+        parts = [f"extra `{spec.needs.extra}`"] if spec.needs.extra else []
+        parts += [f"weights `{w}`" for w in spec.needs.weights]
+        parts += [f"`{setting}`" for setting in spec.needs.settings]
+        lines.append(
+            f"| [{name}](metrics/{name}.md) | {spec.title} | {spec.kind} | {span} | {better} "
+            f"| {spec.cost} | {', '.join(parts)} |"
+        )
+    lines.append("\n## Sets\n\n| set | for | registered | metrics |\n|---|---|---|---|")
+    for name, group in SETS.items():
+        listed = ", ".join(group.metrics)
+        registered = "yes" if group.registered else ""
+        lines.append(f"| `{name}` | {group.title} | {registered} | {listed} |")
+    lines.append("| `all` | every installed metric | yes | |")
+    return "\n".join(lines) + "\n"
+
+
+def metric_page(name: str, spec: MetricSpec) -> str:
+    """The card of one metric."""
+    card = Card(name, "convergebench", spec, "", ())
+    text = inspect.cleandoc(registry.metric_text(name))
+    facts = [(what, said) for what, said in card.facts if what not in ("state", "title", "package")]
+    lines = [f"# {name}\n", f"{spec.title}\n", "| | |\n|---|---|"]
+    lines += [f"| {what} | {said} |" for what, said in facts]
+    return "\n".join(lines) + f"\n\n{text}\n"
 
 
 def exceptions() -> str:
@@ -87,14 +107,30 @@ def exceptions() -> str:
     return f"# Errors\n\n```\n{tree.strip()}\n```\n"
 
 
-PAGES = {"cli.md": cli, "editors.md": editors, "metrics.md": metrics, "errors.md": exceptions}
+def pages() -> dict[str, str]:
+    """Every page by its path in the folder."""
+    found = {
+        "cli.md": cli(),
+        "editors.md": editors(),
+        "metrics.md": metrics(),
+        "errors.md": exceptions(),
+    }
+    found |= {
+        f"metrics/{name}.md": metric_page(name, spec) for name, spec in _own_metrics().items()
+    }
+    return found
 
 
 def main() -> None:
-    """Write all pages into docs/reference, or another folder."""
+    """Write all pages into docs/reference, or another folder; pages of no use are removed."""
     folder = Path(sys.argv[1]) if len(sys.argv) > 1 else Path(__file__).parent / "reference"
-    for name, make in PAGES.items():
-        (folder / name).write_text(HEAD + make())
+    made = pages()
+    (folder / "metrics").mkdir(parents=True, exist_ok=True)
+    for old in (folder / "metrics").glob("*.md"):
+        if f"metrics/{old.name}" not in made:
+            old.unlink()
+    for name, text in made.items():
+        (folder / name).write_text(HEAD + text)
 
 
 if __name__ == "__main__":

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 import socket
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,8 @@ import pytest
 from tests.support.plugins import install_test_plugin
 
 ROOT = Path(__file__).resolve().parents[1]
+# Comparisons with pyiqa, torch and lpips run in an environment of their own: see .ci/iqa.
+collect_ignore = [] if find_spec("pyiqa") else ["iqa"]
 LOOPBACK = {"127.0.0.1", "::1", "localhost"}
 
 

@@ -8,7 +8,8 @@ A score row is keyed by (chain, step, metric, version, against, where). `against
 * `none`: nothing, for no-reference metrics;
 * the name of another source, in the rows of the suite's *floor* (chain `floor--SOURCE`).
 
-`where` is `all`, or `inside` / `outside` of the region that the edits in question may touch.
+`where` is `all`, `inside` / `outside` of the region that the edits in question may touch, or
+`registered`: the area that home and frame have in common, after shift, zoom and crop are undone.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from typing import Final, Literal
 from convergebench.chain import Chain
 from convergebench.cycle import Box, Cycle, Home
 from convergebench.metric import MetricSpec
+from convergebench.registration import VERSION
 from convergebench.suite import Source, region_box
 
 FLOOR_PREFIX: Final = "floor--"
@@ -37,14 +39,31 @@ class Comparison:
     where: str = "all"
     home: Home | None = None
     boxes: tuple[Box, ...] = ()
+    texts: tuple[str, str] | None = None
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """Which comparisons are asked for: with home, the frame before, and home after registration."""
+
+    against: tuple[str, ...] = ("home", "previous")
+    registered: bool = False
+
+
+def row_version(spec: MetricSpec, where: str) -> str:
+    """The version in a score row: the registration's is part of it where it moves the number."""
+    return f"{spec.version}+registration{VERSION}" if where == "registered" else spec.version
 
 
 def comparisons(
-    chain: Chain, cycle: Cycle, source: Source, spec: MetricSpec, against: tuple[str, ...]
+    chain: Chain, cycle: Cycle, source: Source, spec: MetricSpec, wanted: Wanted
 ) -> list[Comparison]:
     """Everything one metric has to measure on a chain as long as it is now."""
     if spec.kind == "no-reference":
         return [Comparison(step, "none") for step in range(len(chain.frames))]
+    if spec.directional:
+        return _directions(chain, cycle, source)
+    against = wanted.against
     found: list[Comparison] = []
     for step in range(1, len(chain.frames)):
         home = cycle.home(step)
@@ -52,12 +71,28 @@ def comparisons(
             first = (cycle.round_of(step) - 1) * cycle.period + 1
             boxes = _boxes(cycle, source, range(first, step + 1))
             found += _places(Comparison(step, "home", home=home, boxes=boxes), spec)
+            if wanted.registered and spec.kind == "full-reference" and not spec.alignment:
+                found.append(Comparison(step, "home", "registered", home))
         if "previous" in against:
             boxes = _boxes(cycle, source, range(step, step + 1))
             found += _places(
                 Comparison(step, "previous", home=_exact(cycle, step), boxes=boxes), spec
             )
     return found
+
+
+def _directions(chain: Chain, cycle: Cycle, source: Source) -> list[Comparison]:
+    """The steps that leave home, each against the frame it was made from, with what it is told."""
+    phrasing = chain.key.settings.phrasing
+    return [
+        Comparison(
+            step,
+            "previous",
+            texts=cycle.edit_at(step).texts(source.description, phrasing, cycle.round_of(step)),
+        )
+        for step in range(1, len(chain.frames))
+        if cycle.home(step) is None
+    ]
 
 
 def floor_pairs(sources: list[str]) -> list[tuple[str, str]]:

@@ -9,10 +9,18 @@ from __future__ import annotations
 import math
 import re
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated, Final, Literal, Self
+from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, Self
 
 import numpy as np
-from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    Field,
+    SerializerFunctionWrapHandler,
+    field_validator,
+    model_serializer,
+    model_validator,
+)
 
 from convergebench import drawing
 
@@ -75,7 +83,8 @@ class Edit(Record):
     """One instruction: its prompt in one or more phrasings, its inputs, the region it may touch.
 
     `{item}` in a prompt is filled from `items`, one per round. `home` is only for `free` cycles;
-    the other kinds know where home is.
+    the other kinds know where home is. `caption` says what the picture shows after the edit;
+    `{source}` in it is the source's description.
     """
 
     prompt: str | None = None
@@ -86,6 +95,15 @@ class Edit(Record):
     operation: Operation | None = None
     home: Literal["source", "truth", "grey"] | None = None
     citation: str | None = None
+    caption: str | None = None
+
+    @model_serializer(mode="wrap")
+    def _without_empty_caption(self, dump: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        # Suites sealed before there were captions keep their content hash.
+        told: dict[str, Any] = dump(self)
+        if told.get("caption") is None:
+            told.pop("caption", None)
+        return told
 
     @field_validator("inputs")
     @classmethod
@@ -125,6 +143,21 @@ class Edit(Record):
             if self.items
             else text
         )
+
+    def texts(self, description: str, phrasing: int, round: int) -> tuple[str, str] | None:
+        """What the picture shows before and should show after this edit, in words.
+
+        Without a caption the prompt stands for what it asks for; without a description of the
+        source nothing can be said.
+        """
+        if not description:
+            return None
+        wording = self.wording(phrasing, round)
+        if self.caption is None:
+            return description, f"{description}. {wording}"
+        item = self.items[(round - 1) % len(self.items)] if self.items else ""
+        after = self.caption.replace("{source}", description).replace("{item}", item)
+        return description, after
 
 
 @dataclass(frozen=True)

@@ -10,14 +10,15 @@ import json
 import math
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
+from convergebench import registration
 from convergebench.chain import Chain, FrameRef
-from convergebench.comparisons import FLOOR_PREFIX, Comparison, comparisons
+from convergebench.comparisons import FLOOR_PREFIX, Comparison, Wanted, comparisons, row_version
 from convergebench.cycle import Box, Home, pixel_box
 from convergebench.errors import ConvergeBenchError
 from convergebench.frame import decode, resize
@@ -44,7 +45,7 @@ class Unit:
 
     chain: str
     metrics: tuple[str, ...]
-    against: tuple[str, ...]
+    wanted: Wanted
     steps: tuple[int, ...] | None
     others: tuple[str, ...]
     known: frozenset[tuple[int, str, str, str]]
@@ -55,7 +56,8 @@ class Unit:
             {
                 "chain": self.chain,
                 "metrics": self.metrics,
-                "against": self.against,
+                "against": self.wanted.against,
+                "registered": self.wanted.registered,
                 "steps": self.steps,
                 "others": self.others,
                 "known": sorted(self.known),
@@ -69,7 +71,7 @@ class Unit:
         return cls(
             chain=told["chain"],
             metrics=tuple(told["metrics"]),
-            against=tuple(told["against"]),
+            wanted=Wanted(tuple(told["against"]), told["registered"]),
             steps=None if told["steps"] is None else tuple(told["steps"]),
             others=tuple(told["others"]),
             known=frozenset((s, m, a, w) for s, m, a, w in told["known"]),
@@ -85,16 +87,20 @@ def missing(
             items = [Comparison(0, other) for other in unit.others]
         else:
             cycle, source = suite.cycle_of(chain.key.cycle), suite.source_named(chain.key.source)
-            items = comparisons(chain, cycle, source, metric.spec, unit.against)
+            items = comparisons(chain, cycle, source, metric.spec, unit.wanted)
         for item in items:
             asked = unit.steps is None or item.step in unit.steps
-            key = (item.step, metric.spec.label, item.against, item.where)
+            version = row_version(metric.spec, item.where)
+            key = (item.step, f"{metric.spec.name}@{version}", item.against, item.where)
             if asked and key not in unit.known:
                 yield metric, item
 
 
 class Measurer:
-    """Measures units of one run. Metrics and the last sources stay loaded between units."""
+    """Measures units of one run. Metrics and the last sources stay loaded between units.
+
+    Of the isolated metrics, which are large, only the last one used stays loaded.
+    """
 
     def __init__(self, path: Path) -> None:
         self._store = RunStore.open(path)
@@ -125,6 +131,7 @@ class Measurer:
 
     def _metric(self, name: str) -> Metric:
         if name not in self._metrics:
+            self._metrics = {n: m for n, m in self._metrics.items() if not m.spec.isolated}
             self._metrics[name] = open_metric(name)
         return self._metrics[name]
 
@@ -231,19 +238,37 @@ def _moved(picture: Picture | NoScore, home: Home | None) -> Picture | NoScore:
 
 def _view(frame: Picture, reference: Picture) -> StepView:
     """A pair of equal size: the frame is resampled to the reference's where they differ."""
-    if frame.size != reference.size:
-        frame = frame.shared(
-            ("resized", reference.size), lambda p: Picture(resize(p.pixels, *reference.size))
-        )
-    return StepView(frame, reference)
+    if frame.size == reference.size:
+        return StepView(frame, reference)
+    resized = frame.shared(
+        ("resized", reference.size), lambda p: Picture(resize(p.pixels, *reference.size))
+    )
+    return StepView(resized, reference, native=frame)
 
 
 def _limited(view: StepView | NoScore, item: Comparison) -> StepView | NoScore:
-    if isinstance(view, NoScore) or item.where == "all":
+    if isinstance(view, NoScore):
         return view
+    if item.texts:
+        return replace(view, texts=item.texts)
+    if item.where == "all":
+        return view
+    if item.where == "registered":
+        return view.shared("registered view", lambda: _registered(view))
     inside = view.shared(("mask", item.boxes), lambda: _mask(item.boxes, *view.frame.size))
     mask = inside if item.where == "inside" else ~inside
-    return StepView(view.frame, view.reference, mask, view.memo)
+    return replace(view, mask=mask)
+
+
+def _registered(view: StepView) -> StepView | NoScore:
+    """The pair over its common area; no score where no registration was found."""
+    found = registration.of(view)
+    if isinstance(found, NoScore):
+        return NoScore(f"not registered: {found.reason}")
+    if view.reference is None:
+        return NoScore("not registered: nothing to compare with")
+    home, frame = found.common(view.reference, view.native or view.frame)
+    return StepView(frame, home)
 
 
 def _mask(boxes: Iterable[Box], width: int, height: int) -> NDArray[np.bool_]:
@@ -263,11 +288,12 @@ def _score(chain: str, batch: list[tuple[Metric, Comparison, StepView | NoScore]
         values = iter(_values(metric.score, views))
         for item, view in mine:
             value = view if isinstance(view, NoScore) else next(values)
-            name, version = metric.spec.name, metric.spec.version
-            head = (chain, item.step, name, version, item.against, item.where)
-            yield (
-                (*head, None, value.reason) if isinstance(value, NoScore) else (*head, value, None)
-            )
+            version = row_version(metric.spec, item.where)
+            head = (chain, item.step, metric.spec.name, version, item.against, item.where)
+            if isinstance(value, NoScore):
+                yield (*head, None, value.reason)
+            else:
+                yield (*head, value, metric.spec.remark(value))
 
 
 def _values(score: Callable[[list[StepView]], Any], views: list[StepView]) -> list[float | NoScore]:

@@ -140,6 +140,7 @@ class MetricSpec:
         needs: What it needs beyond the core package.
         known: Its value for the test card.
         directional: Measures what one edit changed, along `StepView.texts`.
+        alignment: Measures how the frame lies on home, so it has no form after registration.
         isolated: Runs in worker processes of its own, one metric loaded at a time, because it
             brings a large library or large weights.
     """
@@ -158,12 +159,20 @@ class MetricSpec:
     needs: Needs = Needs()
     known: KnownAnswer | None = None
     directional: bool = False
+    alignment: bool = False
     isolated: bool = False
 
     @property
     def label(self) -> str:
         """Name and version, as in score rows."""
         return f"{self.name}@{self.version}"
+
+    def remark(self, value: float) -> str | None:
+        """What to note beside a value: that it lies outside the typical range, and is kept."""
+        if self.typical is None or value == self.identical:
+            return None
+        low, high = self.typical
+        return None if low <= value <= high else f"outside the typical range {low:g} to {high:g}"
 
 
 @runtime_checkable

@@ -3,25 +3,38 @@
 Listing imports nothing. A plug-in that cannot be loaded is an error when it is asked for, and a
 listed defect otherwise; so is a name that two packages claim.
 
-An editor is named `family:model,option=value,…`: the family is the entry point; its factory gets
-`model` (when there is one) and the options as keywords.
+An editor or a metric is named `family:model,option=value,…`: the family is the entry point; its
+factory gets `model` (when there is one) and the options as keywords. Most metrics are a family of
+one: `ssim`.
 """
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from importlib.metadata import EntryPoint, entry_points
+from importlib.util import find_spec
 from inspect import signature
 from pathlib import Path
 from typing import Any, Final
 
+from convergebench import weights
 from convergebench.editor import Editor
-from convergebench.errors import PluginBroken, SettingsError, UnknownName
-from convergebench.metric import Metric
+from convergebench.errors import ConvergeBenchError, PluginBroken, SettingsError, UnknownName
+from convergebench.metric import Metric, MetricSpec, Needs
 from convergebench.suite import Suite, load_suite
 
 GROUPS: Final = ("editors", "metrics", "suites")
+METRIC_ALIASES: Final = {
+    "ciede": "ciede2000",
+    "lpips-alex": "lpips",
+    "paq-2-piq": "paq2piq",
+    "q-align": "qalign",
+    "topiq": "topiq-nr",
+    "wadiqam-nr": "wadiqam",
+}
+"""What papers and pyiqa call some metrics; `_` for `-` and capitals are understood as well."""
 
 
 @dataclass(frozen=True)
@@ -37,15 +50,15 @@ class Plugin:
 
 
 @dataclass(frozen=True)
-class EditorName:
-    """A parsed editor name. `str()` gives the canonical form, options sorted."""
+class PluginName:
+    """A parsed name of an editor or metric. `str()` gives the canonical form, options sorted."""
 
     family: str
     model: str | None
     options: tuple[tuple[str, str], ...]
 
     @classmethod
-    def parse(cls, text: str) -> EditorName:
+    def parse(cls, text: str, what: str = "editor", example: str = "ref:jpeg") -> PluginName:
         """Read `family:model,option=value,…`. Raises SettingsError."""
         head, *pairs = text.strip().split(",")
         family, _, model = head.partition(":")
@@ -54,13 +67,19 @@ class EditorName:
             option, equals, value = pair.partition("=")
             if not equals or not option.strip():
                 raise SettingsError(
-                    f"editor {text!r}: {pair!r} is no option. Write options as "
+                    f"{what} {text!r}: {pair!r} is no option. Write options as "
                     "name=value after a comma, as in ref:jpeg,quality=75."
                 )
             options[option.strip()] = value.strip()
         if not family:
-            raise SettingsError(f"editor {text!r} has no name. Write for example ref:jpeg.")
+            raise SettingsError(f"{what} {text!r} has no name. Write for example {example}.")
         return cls(family, model or None, tuple(sorted(options.items())))
+
+    @property
+    def keywords(self) -> dict[str, Any]:
+        """What the factory gets."""
+        named = {"model": self.model} if self.model is not None else {}
+        return {**dict(self.options), **named}
 
     def __str__(self) -> str:
         head = f"{self.family}:{self.model}" if self.model else self.family
@@ -69,25 +88,85 @@ class EditorName:
 
 def open_editor(name: str) -> Editor:
     """The editor of that name, ready to use. Raises UnknownName, PluginBroken, SettingsError."""
-    parsed = EditorName.parse(name)
+    parsed = PluginName.parse(name)
     if parsed.family not in _entries("editors"):
         raise UnknownName("editor", name.partition(",")[0], editor_names())
     factory = _load("editors", parsed.family)
-    keywords: dict[str, Any] = dict(parsed.options)
-    if parsed.model is not None:
-        keywords["model"] = parsed.model
-    editor = _call(factory, f"editor {name!r}", keywords)
+    editor = _call(factory, f"editor {name!r}", parsed.keywords)
     if not isinstance(editor, Editor):
         raise PluginBroken(f"editor {name!r}: its factory returned {type(editor).__name__}")
     return editor
 
 
+def metric_name(text: str) -> PluginName:
+    """A metric's name as given by a user or a paper, in our spelling."""
+    parsed = PluginName.parse(text, "metric", "ssim")
+    if parsed.family in _entries("metrics"):
+        return parsed
+    family = parsed.family.strip().lower().replace("_", "-").replace(" ", "-")
+    return PluginName(METRIC_ALIASES.get(family, family), parsed.model, parsed.options)
+
+
 def open_metric(name: str) -> Metric:
-    """The metric of that name, ready to use. Raises UnknownName, PluginBroken."""
-    metric = _call(_load("metrics", name), f"metric {name!r}", {})
+    """The metric of that name, ready to use.
+
+    Raises:
+        UnknownName: There is none of that name.
+        PluginBroken: It cannot be loaded.
+        MetricUnavailable: It lacks weights, a library or a setting.
+    """
+    parsed = metric_name(name)
+    metric = _call(_load("metrics", parsed.family), f"metric {name!r}", parsed.keywords)
     if not isinstance(metric, Metric):
         raise PluginBroken(f"metric {name!r}: its factory returned {type(metric).__name__}")
     return metric
+
+
+def metric_spec(name: str) -> MetricSpec:
+    """A metric's card, even where the metric itself cannot be used for want of weights."""
+    parsed = metric_name(name)
+    factory = _load("metrics", parsed.family)
+    spec = getattr(factory, "spec", None)
+    if isinstance(spec, MetricSpec) and parsed.model is None and not parsed.options:
+        return spec
+    card = getattr(factory, "card", None)
+    if card is None:
+        return open_metric(name).spec
+    found: MetricSpec = _call(card, f"metric {name!r}", parsed.keywords)
+    return found
+
+
+def metric_text(name: str) -> str:
+    """A metric's docstring."""
+    return _load("metrics", metric_name(name).family).__doc__ or ""
+
+
+@dataclass(frozen=True)
+class Lack:
+    """Something a metric needs and this machine has not, and the sentence that mends it."""
+
+    what: str
+    remedy: str
+
+
+def lacking(needs: Needs) -> list[Lack]:
+    """What a metric needs and this machine has not."""
+    found = []
+    absent = ", ".join(module for module in needs.modules if find_spec(module) is None)
+    if absent:
+        how = f"pip install 'convergebench[{needs.extra}]'" if needs.extra else "pip install it"
+        found.append(Lack(absent, f"{absent}: not installed. Run: {how}"))
+    for name in needs.weights:
+        try:
+            weights.find(name)
+        except ConvergeBenchError as error:
+            found.append(Lack(f"weights {name}", str(error)))
+    found += [
+        Lack(name, f"The environment variable {name} is not set.")
+        for name in needs.settings
+        if not os.environ.get(name)
+    ]
+    return found
 
 
 def open_suite(name: str | Path) -> Suite:
@@ -123,10 +202,10 @@ def editor_names() -> dict[str, str]:
     return found
 
 
-def plugins() -> list[Plugin]:
-    """Every installed plug-in, each really loaded, with the reason where that fails."""
+def plugins(*groups: str) -> list[Plugin]:
+    """Every installed plug-in (of these groups), each loaded, with the reason where that fails."""
     found = []
-    for group in GROUPS:
+    for group in groups or GROUPS:
         for name, (entry, *_) in sorted(_entries(group).items()):
             version = entry.dist.version if entry.dist else "?"
             try:

@@ -10,7 +10,7 @@ from pydantic import Field, model_validator
 from convergebench.chain import ChainKey, Settings
 from convergebench.cycle import Cycle, Record
 from convergebench.errors import SettingsError
-from convergebench.registry import EditorName
+from convergebench.registry import PluginName
 from convergebench.suite import Suite
 
 ROUNDS: Final = 5
@@ -64,7 +64,7 @@ class RunSpec(Record):
     def _consistent(self) -> Self:
         if self.rounds is not None and self.steps is not None:
             raise ValueError("'rounds' and 'steps' contradict each other: give one of them")
-        canonical = [str(EditorName.parse(name)) for name in self.editors]
+        canonical = [str(PluginName.parse(name)) for name in self.editors]
         twice = sorted({name for name in canonical if canonical.count(name) > 1})
         if twice:
             raise ValueError(f"editor {twice[0]!r} is listed twice")
@@ -73,7 +73,7 @@ class RunSpec(Record):
     @property
     def all_editors(self) -> list[str]:
         """The editors asked for, and the controls that ride along."""
-        named = [str(EditorName.parse(name)) for name in self.editors]
+        named = [str(PluginName.parse(name)) for name in self.editors]
         return list(dict.fromkeys([*named, *(CONTROLS if self.controls else ())]))
 
     def steps_of(self, cycle: Cycle) -> int:

@@ -7,23 +7,24 @@ along, because convergence is defined by it.
 from __future__ import annotations
 
 import os
+import re
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
 from convergebench.chain import Chain
-from convergebench.comparisons import FLOOR_PREFIX, floor_pairs
+from convergebench.comparisons import FLOOR_PREFIX, Wanted, floor_pairs, row_version
 from convergebench.errors import ConvergeBenchError, MetricUnavailable, SettingsError
 from convergebench.measure import Row, Unit, missing
 from convergebench.metric import Metric
+from convergebench.metrics.sets import DEFAULT_SET, chosen
 from convergebench.registry import open_metric
 from convergebench.store import SCORE_COLUMNS, RunStore, rows_frame
 from convergebench.table import Table
-from convergebench.workers import Measured, measure_all
+from convergebench.workers import Measured, measure_all, measure_apart
 
-DEFAULT_METRICS: Final = ("psnr", "ssim", "ssim-rgb", "ssim-uniform")
 SAVE_EVERY: Final = 20.0
 """Seconds between two saves of finished rows."""
 
@@ -81,8 +82,10 @@ def score(
     metrics: Sequence[str] | None = None,
     *,
     against: Sequence[str] = ("home", "previous"),
+    registered: bool | None = None,
     steps: Iterable[int] | None = None,
     workers: int | None = None,
+    memory: float | None = None,
     retry_null: bool = False,
     observe: Callable[[ScoreProgress], None] | None = None,
 ) -> ScoreResult:
@@ -90,10 +93,15 @@ def score(
 
     Args:
         directory: The run directory.
-        metrics: Names of metrics; the built-in ones by default.
+        metrics: Names of metrics, or of sets of them (`convergebench metrics sets`); the set
+            `fast` by default.
         against: What frames are compared with: `home`, `previous` or both.
+        registered: Whether to compare with home also after undoing shift, zoom and crop; where
+            not given, the sets say.
         steps: Which steps to score; all by default.
         workers: Processes; one per core by default.
+        memory: GiB that all processes of the learned metrics may use together; by default four
+            fifths of the machine's.
         retry_null: Measure again what came out null before.
         observe: Called with a ScoreProgress after every batch of frames.
     """
@@ -101,17 +109,18 @@ def score(
         if word not in ("home", "previous"):
             raise SettingsError(f"frames are compared with 'home' or 'previous', got {word!r}")
     store = RunStore.open(Path(directory))
-    opened, problems = _open(metrics or DEFAULT_METRICS)
+    names, by_set = chosen(metrics or (DEFAULT_SET,))
+    wanted = Wanted(tuple(against), by_set if registered is None else registered)
+    opened, problems = _open(names)
     result = ScoreResult(store.path, tuple(opened), problems=problems)
     with store.writing("score"):
-        units, total, result.known = _units(store, opened, tuple(against), steps, retry_null)
-        count = workers or min(os.cpu_count() or 1, len(units))
+        units, total, result.known = _units(store, opened, wanted, steps, retry_null)
         saver = _Saver(store)
         labels = sorted(metric.spec.label for metric in opened.values())
         if units:
             store.log_session("start", command="score", pid=os.getpid(), metrics=labels)
         try:
-            for measured in measure_all(store.path, units, count):
+            for measured in _measured(store, units, opened, workers, memory):
                 saver.add(_rows(measured, result))
                 if observe:
                     observe(ScoreProgress(total, result.new, measured.problem))
@@ -121,6 +130,41 @@ def score(
             if units:
                 store.log_session("end", pid=os.getpid(), scores=result.new)
     return result
+
+
+def parse_steps(text: str) -> list[int]:
+    """Steps from `1,5,10-50:10`: numbers, and ranges with both ends and perhaps a stride.
+
+    Raises:
+        SettingsError: It is something else.
+    """
+    found: set[int] = set()
+    for part in text.split(","):
+        told = re.fullmatch(r"\s*(\d+)(?:-(\d+)(?::(\d+))?)?\s*", part)
+        first, last, stride = (int(n) if n else None for n in told.groups()) if told else [None] * 3
+        if first is None or (last is not None and last < first) or stride == 0:
+            raise SettingsError(
+                f"--steps takes numbers and ranges, as in 1,5,10-50:10; got {part.strip()!r}"
+            )
+        found.update(range(first, (first if last is None else last) + 1, stride or 1))
+    return sorted(found)
+
+
+def _measured(
+    store: RunStore,
+    units: Sequence[Unit],
+    metrics: dict[str, Metric],
+    workers: int | None,
+    memory: float | None,
+) -> Iterator[Measured]:
+    """First what shares frames, then the isolated metrics, each in processes of its own."""
+    isolated = {name for name, metric in metrics.items() if metric.spec.isolated}
+    shared = [unit for unit in units if not isolated.intersection(unit.metrics)]
+    cores = os.cpu_count() or 1
+    yield from measure_all(store.path, shared, workers or min(cores, len(shared)))
+    apart = [unit for unit in units if isolated.intersection(unit.metrics)]
+    if apart:
+        yield from measure_apart(store.path, apart, workers or min(cores, len(apart)), memory)
 
 
 def _open(names: Sequence[str]) -> tuple[dict[str, Metric], list[str]]:
@@ -140,14 +184,20 @@ def _open(names: Sequence[str]) -> tuple[dict[str, Metric], list[str]]:
 def _units(
     store: RunStore,
     metrics: dict[str, Metric],
-    against: tuple[str, ...],
+    wanted: Wanted,
     steps: Iterable[int] | None,
     retry_null: bool,
 ) -> tuple[list[Unit], int, int]:
-    """The work, a chain (or a source's floor) a unit; its scores, and how many are known."""
+    """The work, its scores, and how many are known.
+
+    A unit is a chain, or a source's floor; each isolated metric has units of its own, metric by
+    metric, so that a worker loads it once.
+    """
     import polars as pl
 
-    labels = {metric.spec.label for metric in metrics.values()}
+    places = ("all", "registered") if wanted.registered else ("all",)
+    specs = [metric.spec for metric in metrics.values()]
+    labels = {f"{spec.name}@{row_version(spec, place)}" for spec in specs for place in places}
     label = pl.concat_str("metric", "version", separator="@")
     rows = store.scores().with_columns(label=label).filter(pl.col("label").is_in(sorted(labels)))
     if retry_null:
@@ -157,16 +207,25 @@ def _units(
         known.setdefault(chain, set()).add(tuple(key))
     asked = None if steps is None else tuple(sorted(set(steps)))
     chains = sorted(store.chains(), key=lambda c: (c.key.source, c.key.id))
+    alone = [(name,) for name, metric in metrics.items() if metric.spec.isolated]
+    together = tuple(name for name in metrics if (name,) not in alone)
     units: list[tuple[Unit, Chain | None]] = [
-        (Unit(c.key.id, tuple(metrics), against, asked, (), frozenset(known.get(c.key.id, ()))), c)
+        (Unit(c.key.id, group, wanted, asked, (), frozenset(known.get(c.key.id, ()))), c)
+        for group in [together, *alone]
         for c in chains
+        if group
     ]
-    compared = tuple(n for n, m in metrics.items() if m.spec.kind != "no-reference")
+    compared = tuple(
+        name
+        for name, metric in metrics.items()
+        if metric.spec.kind != "no-reference"
+        and not (metric.spec.directional or metric.spec.alignment)
+    )
     others: dict[str, list[str]] = {}
     for name, other in floor_pairs(list(store.read_json("sources.json") or {})):
         others.setdefault(FLOOR_PREFIX + name, []).append(other)
     units += [
-        (Unit(name, compared, against, None, tuple(names), frozenset(known.get(name, ()))), None)
+        (Unit(name, compared, wanted, None, tuple(names), frozenset(known.get(name, ()))), None)
         for name, names in others.items()
     ]
     todo, total = [], 0

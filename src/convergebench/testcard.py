@@ -37,7 +37,8 @@ def testcard() -> tuple[NDArray[np.uint8], NDArray[np.uint8]]:
 
 
 def _grain(count: int) -> NDArray[np.int32]:
-    """Noise of −12 to 12 levels from a hash of the position: no generator's stream can change it."""
+    """Noise of −12 to 12 levels from a hash of the position, so no generator can change it."""
     state = np.arange(count, dtype=np.uint32) * np.uint32(747796405) + np.uint32(2891336453)
     word = ((state >> ((state >> np.uint32(28)) + np.uint32(4))) ^ state) * np.uint32(277803737)
-    return (((word >> np.uint32(22)) ^ word) % np.uint32(25)).astype(np.int32) - 12
+    levels: NDArray[np.int32] = (((word >> np.uint32(22)) ^ word) % np.uint32(25)).astype(np.int32)
+    return levels - 12

@@ -1,5 +1,9 @@
 """Worker processes for scoring: plain subprocesses that read units and answer rows, as JSON lines.
 
+Isolated metrics (large networks) get workers of their own: fewer of them, each under a memory
+limit that the system enforces, one for each GPU where there are some. A metric that wants more
+memory than that gets an error for that frame, and the run goes on.
+
 Ours rather than multiprocessing because it is safer: a script needs no `__main__` guard, nothing is
 pickled, a foreign metric that prints cannot garble the answers, and a worker that dies (out of
 memory, a crash in a native library) is replaced and its unit tried again, metric by metric; what
@@ -25,6 +29,8 @@ from convergebench.measure import Measurer, Row, Unit
 
 DEATHS: Final = 3
 """How many workers a unit may kill before it is given up."""
+APART_BYTES: Final = 6 << 30
+"""Memory that a worker of isolated metrics should have at least; fewer are started otherwise."""
 
 
 @dataclass(frozen=True)
@@ -52,6 +58,39 @@ def measure_all(path: Path, units: Sequence[Unit], workers: int) -> Iterator[Mea
         crew.dismiss()
 
 
+def measure_apart(
+    path: Path, units: Sequence[Unit], workers: int, memory: float | None
+) -> Iterator[Measured]:
+    """Measure units of isolated metrics, always in processes of their own.
+
+    Args:
+        path: The run directory.
+        units: The work, metric by metric.
+        workers: How many processes at most.
+        memory: GiB for all of them together; four fifths of the machine's by default.
+    """
+    total = int(memory * 2**30) if memory else _machine_memory() * 4 // 5
+    gpus = _gpus()
+    count = min(workers, len(gpus) or max(1, total // APART_BYTES))
+    crew = _Crew(path, units, count, memory=total // count, devices=gpus)
+    try:
+        yield from crew.results()
+    finally:
+        crew.dismiss()
+
+
+def _machine_memory() -> int:
+    return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+
+
+def _gpus() -> list[str]:
+    """The GPUs a worker may be given; none when the user chose a device."""
+    if os.environ.get("CONVERGEBENCH_DEVICE") or "CUDA_VISIBLE_DEVICES" in os.environ:
+        return []
+    found = sorted(Path("/proc/driver/nvidia/gpus").glob("*"))
+    return [f"cuda:{index}" for index in range(len(found))]
+
+
 def _pieces(measurer: Measurer, unit: Unit) -> Iterator[Measured]:
     """Measure a unit here; one that cannot be read ends with its problem."""
     before, problem = measurer.decoded, ""
@@ -66,9 +105,19 @@ def _pieces(measurer: Measurer, unit: Unit) -> Iterator[Measured]:
 class _Crew:
     """A thread of the driver per worker process, all drawing from one queue of units."""
 
-    def __init__(self, path: Path, units: Sequence[Unit], workers: int) -> None:
+    def __init__(
+        self,
+        path: Path,
+        units: Sequence[Unit],
+        workers: int,
+        *,
+        memory: int = 0,
+        devices: Sequence[str] = (),
+    ) -> None:
         self._path = path
         self._workers = workers
+        self._memory = memory
+        self._devices = devices
         self._left = len(units)
         self._stop = threading.Event()
         self._processes: set[subprocess.Popen[bytes]] = set()
@@ -76,7 +125,10 @@ class _Crew:
         self._done: queue.SimpleQueue[Measured | int | BaseException] = queue.SimpleQueue()
         for unit in units:
             self._todo.put((unit, 0))
-        self._threads = [threading.Thread(target=self._serve, daemon=True) for _ in range(workers)]
+        self._threads = [
+            threading.Thread(target=self._serve, args=(number,), daemon=True)
+            for number in range(workers)
+        ]
 
     def results(self) -> Iterator[Measured]:
         """Pieces of all units as they come. Raises what a thread raised."""
@@ -100,7 +152,7 @@ class _Crew:
         for thread in self._threads:
             thread.join()
 
-    def _serve(self) -> None:
+    def _serve(self, number: int) -> None:
         process: subprocess.Popen[bytes] | None = None
         try:
             while not self._stop.is_set():
@@ -108,7 +160,7 @@ class _Crew:
                     unit, deaths = self._todo.get_nowait()
                 except queue.Empty:
                     return
-                process = process or self._start()
+                process = process or self._start(number)
                 left = self._exchange(process, unit)
                 if left is not None and not self._stop.is_set():
                     self._buried(left, deaths + 1, process.wait())
@@ -154,16 +206,22 @@ class _Crew:
             rows = Measurer(self._path).nulls(unit, problem)
             self._done.put(Measured(unit, rows, problem, last=True))
 
-    def _start(self) -> subprocess.Popen[bytes]:
+    def _start(self, number: int) -> subprocess.Popen[bytes]:
+        device = {"CONVERGEBENCH_DEVICE": self._devices[number]} if self._devices else {}
         process = subprocess.Popen(
             [sys.executable, "-m", "convergebench.workers"],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
+            env={**os.environ, **device},
             start_new_session=True,  # Ctrl-C is the driver's business
         )
         self._processes.add(process)
-        threads = max(1, (os.cpu_count() or 1) // self._workers)
-        hello = {"path": str(self._path.resolve()), "sys_path": sys.path, "threads": threads}
+        hello = {
+            "path": str(self._path.resolve()),
+            "sys_path": sys.path,
+            "threads": max(1, (os.cpu_count() or 1) // self._workers),
+            "memory": self._memory,
+        }
         _send(process, json.dumps(hello))
         return process
 
@@ -187,6 +245,16 @@ def _send(process: subprocess.Popen[bytes], text: str) -> None:
         process.stdin.flush()
 
 
+def _limit(memory: int) -> None:
+    """Have the system refuse this process more memory than that; not every system can."""
+    import resource
+
+    with contextlib.suppress(OSError, ValueError):
+        _, hard = resource.getrlimit(resource.RLIMIT_DATA)
+        soft = memory if hard == resource.RLIM_INFINITY else min(memory, hard)
+        resource.setrlimit(resource.RLIMIT_DATA, (soft, hard))
+
+
 def main() -> None:
     """The worker: one line of introduction, then a unit a line; answers a line each."""
     # Answers go to the real stdout; what a metric prints goes to stderr.
@@ -194,6 +262,8 @@ def main() -> None:
     os.dup2(2, 1)
     hello = json.loads(sys.stdin.buffer.readline())
     sys.path[:] = hello["sys_path"]
+    if hello["memory"]:
+        _limit(hello["memory"])
     import cv2
 
     cv2.setNumThreads(hello["threads"])

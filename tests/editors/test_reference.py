@@ -17,7 +17,7 @@ from convergebench.editors.catalogue import MODELS
 from convergebench.editors.reference import open_editor
 from convergebench.errors import SettingsError, UnknownName
 from convergebench.frame import Frame, encode, sniff
-from convergebench.registry import EditorName
+from convergebench.registry import PluginName
 from convergebench.testing.pictures import colourful, saved
 
 Walk = Callable[..., list[Frame]]
@@ -198,7 +198,7 @@ def test_every_description_is_one_short_line() -> None:
 
 def test_the_name_is_canonical() -> None:
     text = "ref:shift,dy=3,dx=2"
-    parsed = EditorName.parse(text)
+    parsed = PluginName.parse(text)
     editor = open_editor(parsed.model or "", **dict(parsed.options))
     assert editor.spec.name == str(parsed) == "ref:shift,dx=2,dy=3"
     assert open_editor().spec.name == "ref:identity"

@@ -6,6 +6,9 @@ import os
 import signal
 import sys
 from collections.abc import Callable
+from dataclasses import replace
+
+import numpy as np
 
 from convergebench.errors import MetricUnavailable
 from convergebench.metric import LiftedMetric, Metric, MetricSpec, NoScore, StepView
@@ -17,6 +20,34 @@ def _spec(name: str) -> MetricSpec:
 
 def _metric(name: str, measure: Callable[[StepView], float | NoScore]) -> LiftedMetric:
     return LiftedMetric(_spec(name), measure)
+
+
+def apart() -> Metric:
+    """An isolated metric that answers with the number of its process."""
+    spec = replace(_spec("apart-metric"), isolated=True)
+    return LiftedMetric(spec, lambda view: float(os.getpid()))
+
+
+def greedy() -> Metric:
+    """An isolated metric that wants 3 GiB."""
+
+    def measure(view: StepView) -> float:
+        return float(np.ones(3 << 27).sum())
+
+    return LiftedMetric(replace(_spec("greedy-metric"), isolated=True), measure)
+
+
+def told() -> Metric:
+    """A directional metric: how many letters the text gains."""
+
+    def measure(view: StepView) -> float | NoScore:
+        if view.texts is None:
+            return NoScore("no texts")
+        before, after = view.texts
+        return float(len(after) - len(before))
+
+    spec = MetricSpec("told-metric", "1", "semantic", True, directional=True, typical=(0, 10))
+    return LiftedMetric(spec, measure)
 
 
 def counting() -> Metric:

@@ -9,10 +9,13 @@ EDITORS = {
     "scripted": "tests.support.editors:scripted",
 }
 METRICS = {
+    "apart-metric": "tests.support.metrics:apart",
     "counting-metric": "tests.support.metrics:counting",
     "deadly-metric": "tests.support.metrics:deadly",
     "faulty-metric": "tests.support.metrics:faulty",
+    "greedy-metric": "tests.support.metrics:greedy",
     "noisy-metric": "tests.support.metrics:noisy",
+    "told-metric": "tests.support.metrics:told",
     "unavailable-metric": "tests.support.metrics:unavailable",
 }
 

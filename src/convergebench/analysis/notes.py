@@ -155,7 +155,7 @@ def _metrics(told: Evidence) -> list[str]:
     )
     sources = told.table["source"].n_unique()
     for name, spec in told.specs.items():
-        if spec.kind == "no-reference":
+        if spec.kind == "no-reference" or spec.alignment or spec.directional:
             continue
         rows = told.scores.filter(pl.col("metric") == name)
         old = sorted(set(rows["version"]) - {spec.version})

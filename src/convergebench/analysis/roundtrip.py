@@ -27,7 +27,7 @@ from convergebench.analysis.summaries import (
 )
 from convergebench.errors import ConvergeBenchError, explain
 from convergebench.metric import MetricSpec
-from convergebench.registry import open_metric
+from convergebench.registry import metric_spec
 from convergebench.runspec import RunSpec
 from convergebench.store import RunStore
 
@@ -58,7 +58,8 @@ def analyze(directory: str | os.PathLike[str], *, threshold: float = 0.5) -> Fin
     homes = home_scores(scores, chains, suite, specs)
     scored = {name: spec for name, spec in specs.items() if (homes["metric"] == name).any()}
     grid = expected(table, made, scored.values())
-    curves = convergence(homes, floor, specs)
+    aligned = [name for name, spec in specs.items() if spec.alignment]  # no scale to converge on
+    curves = convergence(homes.filter(~pl.col("metric").is_in(aligned)), floor, specs)
     curved = sorted(set(curves["metric"]))
 
     rounds = dict(table.select("chain", "rounds").iter_rows())
@@ -135,7 +136,7 @@ def _specs(scores: pl.DataFrame) -> tuple[dict[str, MetricSpec], dict[str, str]]
     closed: dict[str, str] = {}
     for name in sorted(set(scores["metric"])):
         try:
-            found[name] = open_metric(name).spec
+            found[name] = metric_spec(name)
         except ConvergeBenchError as error:
             closed[name] = str(error)
         except Exception as error:  # foreign code must not take the other metrics' numbers away

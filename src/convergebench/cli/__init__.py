@@ -12,7 +12,19 @@ from types import FrameType
 
 import typer
 
-from convergebench.cli import demo, plan, plugins, report, run, score, suites, verify
+from convergebench.cli import (
+    demo,
+    doctor,
+    metrics,
+    plan,
+    plugins,
+    report,
+    run,
+    score,
+    suites,
+    verify,
+    weights,
+)
 from convergebench.errors import ConvergeBenchError, scrub
 
 app = typer.Typer(
@@ -50,7 +62,10 @@ app.command("score", epilog=score.EXAMPLES)(score.score)
 app.command("report", epilog=report.EXAMPLES)(report.report)
 app.command("verify", epilog=verify.EXAMPLES)(verify.verify)
 app.command("plugins", epilog=plugins.EXAMPLES)(plugins.plugins)
+app.command("doctor", epilog=doctor.EXAMPLES)(doctor.doctor)
+app.add_typer(metrics.app, name="metrics")
 app.add_typer(suites.app, name="suites")
+app.add_typer(weights.app, name="weights")
 
 
 class _Stopped(BaseException):

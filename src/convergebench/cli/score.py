@@ -11,16 +11,27 @@ from convergebench.cli.output import display, show
 
 EXAMPLES = (
     "Examples:  convergebench score my-run   ·   "
-    "convergebench score my-run --metric psnr --metric ssim --steps 1,5,10,20"
+    "convergebench score my-run --metrics standard   ·   "
+    "convergebench score my-run --metrics psnr,lpips --steps 1,5,10-100:10   ·   "
+    "convergebench score my-run -m vlm:qwen2.5vl,url=http://localhost:11434/v1,samples=5"
 )
 
 
 def score(
     run: o.RunDirectory,
+    metrics: Annotated[
+        str | None,
+        typer.Option(
+            "--metrics",
+            metavar="SET",
+            help="A set (fast, standard, paper, round-trip, replication, restoration, all) or "
+            "names, with commas between. (default: fast)",
+        ),
+    ] = None,
     metric: Annotated[
         list[str] | None,
         typer.Option(
-            "--metric", "-m", metavar="NAME", help="A metric; may be repeated. (default: built in)"
+            "--metric", "-m", metavar="NAME", help="One metric, options included; may be repeated."
         ),
     ] = None,
     against: Annotated[
@@ -29,12 +40,32 @@ def score(
             "--against", help="Compare with home or previous; may be repeated. (default: both)"
         ),
     ] = None,
+    registered: Annotated[
+        bool | None,
+        typer.Option(
+            "--registered/--no-registered",
+            help="Compare also after undoing shift, zoom and crop. (default: as the set says)",
+            show_default=False,
+        ),
+    ] = None,
     steps: Annotated[
         str | None,
-        typer.Option("--steps", metavar="1,5,10", help="Score only these steps. (default: all)"),
+        typer.Option(
+            "--steps",
+            metavar="1,5,10-50:10",
+            help="Score only these steps: numbers and ranges. (default: all)",
+        ),
     ] = None,
     workers: Annotated[
         int | None, typer.Option("--workers", help="Processes. (default: one per core)", min=1)
+    ] = None,
+    memory: Annotated[
+        float | None,
+        typer.Option(
+            "--memory",
+            help="GiB for all processes of learned metrics. (default: 80 % of the machine)",
+            min=0.5,
+        ),
     ] = None,
     retry_null: Annotated[
         bool, typer.Option("--retry-null", help="Measure again what came out null.")
@@ -43,21 +74,17 @@ def score(
 ) -> None:
     """Compute every score that is missing. Never calls an editor, never computes twice."""
     from convergebench import scorer
-    from convergebench.errors import SettingsError
 
-    try:
-        wanted = [int(part) for part in steps.split(",")] if steps else None
-    except ValueError as error:
-        raise SettingsError(
-            f"--steps takes numbers with commas between, as in 1,5,10; got {steps!r}"
-        ) from error
+    names = [word.strip() for word in (metrics or "").split(",") if word.strip()]
     with display("scoring") as shown:
         result = scorer.score(
             run,
-            metric,
+            [*names, *(metric or [])],
             against=tuple(against or ("home", "previous")),
-            steps=wanted,
+            registered=registered,
+            steps=scorer.parse_steps(steps) if steps else None,
             workers=workers,
+            memory=memory,
             retry_null=retry_null,
             observe=lambda p: shown.update(p.scores_done, p.scores, "", p.event),
         )

@@ -20,7 +20,7 @@ from convergebench.editors.catalogue import MODELS, Answer, Model, Options
 from convergebench.editors.options import read_options
 from convergebench.editors.yardsticks import ramp_psnr
 from convergebench.errors import UnknownName
-from convergebench.registry import EditorName
+from convergebench.registry import PluginName
 
 __all__ = ["Catalogue", "ReferenceEditor", "open_editor", "ramp_psnr"]
 
@@ -58,7 +58,7 @@ class Catalogue:
         chosen = self._models.get(model)
         if chosen is None:
             raise UnknownName("reference editor", model, self._models)
-        name = str(EditorName("ref", model, tuple(sorted(options.items()))))
+        name = str(PluginName("ref", model, tuple(sorted(options.items()))))
         values = read_options(f"ref:{model}", chosen.options, options)
         spec = EditorSpec(
             name=name,

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final
 import cv2
 import numpy as np
 
-from convergebench.metric import MetricSpec, StepView, lift
+from convergebench.metric import KnownAnswer, MetricSpec, StepView, lift
 from convergebench.metrics.pair import pair
 
 if TYPE_CHECKING:
@@ -53,6 +53,7 @@ def squared_error(
         title="Peak signal-to-noise ratio (dB)",
         paper="https://en.wikipedia.org/wiki/Peak_signal-to-noise_ratio",
         regional=True,
+        known=KnownAnswer(26.597911847819, 1e-9, "scikit-image 0.26"),
     )
 )
 def psnr(view: StepView) -> float:

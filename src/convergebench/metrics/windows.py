@@ -6,10 +6,13 @@ B2 = A2 + V,
     1 − SSIM = (A1·V + D²·B2) / (B1·B2),
 
 which takes four filterings (x, y, xy, (x − y)²), has no cancellation in its last step, and is
-exactly 0 for identical windows. What does cancel, V and σxy, is computed exactly in integers for
-the uniform window and in float64 for the Gaussian (in float32, a change of brightness in a flat
-region would cost 3e-5); the rest is float32, summed in float64. Work is done in tiles that fit the
-cache, on as many threads as OpenCV may use (`cv2.setNumThreads`); the result depends on neither.
+exactly 0 for identical windows. The loss of its second factor alone, contrast and structure, is
+1 − A2 / B2 = V / B2: one more division for those who want it (MS-SSIM).
+
+What does cancel, V and σxy, is computed exactly in integers for the uniform window and in float64
+for the Gaussian (in float32, a change of brightness in a flat region would cost 3e-5); the rest is
+float32, summed in float64. Work is done in tiles that fit the cache, on as many threads as OpenCV
+may use (`cv2.setNumThreads`); the result depends on neither.
 
 Written by hand because it is faster than scikit-image and needs no full-size temporaries.
 """
@@ -28,7 +31,7 @@ import numpy as np
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    Plane = NDArray[np.uint8]
+    Plane = NDArray[np.uint8] | NDArray[np.float32]
     Floats = NDArray[np.float32]
 
 SCALE: Final = 400
@@ -104,23 +107,36 @@ UNIFORM: Final = Window(
 )
 
 
-def _loss(x: Plane, y: Plane, window: Window, scratch: Scratch) -> Floats:
-    """The loss of each window of two planes; windows that stick out left and right are included."""
+def _losses(
+    x: Plane, y: Plane, window: Window, contrast: bool, scratch: Scratch
+) -> Sequence[Floats]:
+    """The loss of each window of two planes, and that of its contrast and structure if wanted.
+
+    Windows that stick out left and right are included.
+    """
     averages = [scratch(name, x.shape, window.dtype) for name in ("x", "y", "xy", "squares")]
     for plane, out in zip((x, y, *_products(x, y, scratch)), averages, strict=True):
         window.average(plane, out)
     height, width = x.shape[0] - 2 * window.radius, x.shape[1]
-    loss: Floats = scratch("loss", (height, width), np.float32)
+    wanted = ("loss", "contrast") if contrast else ("loss",)
+    losses: Sequence[Floats] = [scratch(name, (height, width), np.float32) for name in wanted]
     rows = max(1, CHUNK // width)
     for top in range(0, height, rows):
         bottom = min(top + rows, height)
         part = slice(top + window.radius, bottom + window.radius)
-        _formula([average[part] for average in averages], loss[top:bottom], window, scratch)
-    return loss
+        outs = [loss[top:bottom] for loss in losses]
+        _formula([average[part] for average in averages], outs, window, scratch)
+    return losses
 
 
 def _products(x: Plane, y: Plane, scratch: Scratch) -> tuple[NDArray[Any], NDArray[Any]]:
-    """Products xy and (x − y)² as 16-bit integers, where both fit."""
+    """Products xy and (x − y)², exact: 16-bit integers of 8-bit planes, doubles of others."""
+    if x.dtype != np.uint8:
+        xy, squares = (scratch(name, x.shape, np.float64) for name in ("products", "apart²"))
+        np.multiply(x, y, out=xy, dtype=np.float64)
+        np.subtract(x, y, out=squares, dtype=np.float64)
+        squares *= squares
+        return xy, squares
     xy = scratch("products", x.shape, np.uint16)
     np.multiply(x, y, out=xy, dtype=np.uint16)
     apart = scratch("apart", x.shape, np.uint8)
@@ -131,9 +147,9 @@ def _products(x: Plane, y: Plane, scratch: Scratch) -> tuple[NDArray[Any], NDArr
 
 
 def _formula(
-    averages: Sequence[NDArray[Any]], loss: Floats, window: Window, scratch: Scratch
+    averages: Sequence[NDArray[Any]], losses: Sequence[Floats], window: Window, scratch: Scratch
 ) -> None:
-    """(A1·V + D²·B2) / (B1·B2) into `loss`, from the averages of x, y, xy and (x − y)².
+    """(A1·V + D²·B2) / (B1·B2) from the averages of x, y, xy and (x − y)², and V / B2 if wanted.
 
     The averages are overwritten: every pass over memory counts here.
     """
@@ -167,12 +183,14 @@ def _formula(
     d *= b2
     a1 += d
     b1 *= b2
-    np.divide(a1, b1, out=loss)
+    np.divide(a1, b1, out=losses[0])
+    for contrast in losses[1:]:
+        np.divide(v, b2, out=contrast)
 
 
 def total_loss(
-    x: NDArray[np.uint8],
-    y: NDArray[np.uint8],
+    x: Plane,
+    y: Plane,
     window: Window,
     *,
     keep: Floats | None = None,
@@ -187,33 +205,54 @@ def total_loss(
         keep: Where to write the loss of each position, summed over channels.
         tile: Rows and columns computed at once.
     """
+    return _totals(x, y, window, [keep], tile)[0]
+
+
+def total_losses(
+    x: Plane,
+    y: Plane,
+    window: Window,
+    *,
+    keep: Sequence[Floats | None] = (None, None),
+) -> tuple[float, float]:
+    """Like `total_loss`, and the same of contrast and structure alone."""
+    loss, contrast = _totals(x, y, window, keep, TILE)
+    return loss, contrast
+
+
+def _totals(
+    x: Plane, y: Plane, window: Window, keep: Sequence[Floats | None], tile: tuple[int, int]
+) -> list[float]:
     border = 2 * window.radius
     height, width = x.shape[0] - border, x.shape[1] - border
     rows, columns = tile
     corners = [(y0, x0) for y0 in range(0, height, rows) for x0 in range(0, width, columns)]
     threads = max(1, min(cv2.getNumThreads(), MAX_THREADS, len(corners)))
 
-    def work(first: int) -> list[float]:
+    def work(first: int) -> list[list[float]]:
         scratch = Scratch()
         sums = []
         for top, left in corners[first::threads]:
             bottom, right = min(top + rows, height), min(left + columns, width)
             area = (slice(top, bottom + border), slice(left, right + border))
             planes = _planes(x[area], "x", scratch), _planes(y[area], "y", scratch)
-            loss = _summed(*planes, window, scratch)
-            if keep is not None:
-                keep[top:bottom, left:right] = loss
-            sums.append(cv2.sumElems(loss)[0])
+            losses = _summed(*planes, window, len(keep) > 1, scratch)
+            for kept, loss in zip(keep, losses, strict=True):
+                if kept is not None:
+                    kept[top:bottom, left:right] = loss
+            sums.append([cv2.sumElems(loss)[0] for loss in losses])
         return sums
 
     if threads == 1:
-        return math.fsum(work(0))
-    with ThreadPoolExecutor(threads) as pool:
-        # fsum is exact, so the order in which the tiles are added cannot matter
-        return math.fsum(s for sums in pool.map(work, range(threads)) for s in sums)
+        tiles = work(0)
+    else:
+        with ThreadPoolExecutor(threads) as pool:
+            tiles = [sums for part in pool.map(work, range(threads)) for sums in part]
+    # fsum is exact, so the order in which the tiles are added cannot matter
+    return [math.fsum(sums) for sums in zip(*tiles, strict=True)]
 
 
-def _planes(area: NDArray[np.uint8], name: str, scratch: Scratch) -> Sequence[Plane]:
+def _planes(area: Plane, name: str, scratch: Scratch) -> Sequence[Plane]:
     if area.ndim == 2:
         return [area]
     planes = [scratch(f"{name}{c}", area.shape[:2], np.uint8) for c in range(area.shape[2])]
@@ -221,14 +260,18 @@ def _planes(area: NDArray[np.uint8], name: str, scratch: Scratch) -> Sequence[Pl
     return planes
 
 
-def _summed(x: Sequence[Plane], y: Sequence[Plane], window: Window, scratch: Scratch) -> Floats:
-    """The loss of the windows that lie inside the planes, summed over planes."""
-    inside = (slice(None), slice(window.radius, -window.radius))
-    loss = _loss(x[0], y[0], window, scratch)
-    if len(x) == 1:
-        return loss[inside]
-    total: Floats = scratch("total", loss.shape, np.float32)
-    np.copyto(total, loss)
-    for one, other in zip(x[1:], y[1:], strict=True):
-        total += _loss(one, other, window, scratch)
-    return total[inside]
+def _summed(
+    x: Sequence[Plane], y: Sequence[Plane], window: Window, contrast: bool, scratch: Scratch
+) -> Sequence[Floats]:
+    """The losses of the windows that lie inside the planes, summed over planes."""
+    losses = _losses(x[0], y[0], window, contrast, scratch)
+    if len(x) > 1:
+        totals = [scratch(f"total{n}", loss.shape, np.float32) for n, loss in enumerate(losses)]
+        for total, loss in zip(totals, losses, strict=True):
+            np.copyto(total, loss)
+        for one, other in zip(x[1:], y[1:], strict=True):
+            more = _losses(one, other, window, contrast, scratch)
+            for total, loss in zip(totals, more, strict=True):
+                total += loss
+        losses = totals
+    return [loss[:, window.radius : -window.radius] for loss in losses]

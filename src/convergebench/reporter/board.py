@@ -15,7 +15,7 @@ from convergebench.analysis.notes import TABLE_KEY
 from convergebench.chain import Chain
 from convergebench.errors import ConvergeBenchError
 from convergebench.metric import MetricSpec
-from convergebench.registry import open_metric
+from convergebench.registry import metric_spec
 from convergebench.reporter.charts import KINDS as CURVES
 from convergebench.reporter.charts import metric_names
 from convergebench.reporter.palette import Ink
@@ -194,7 +194,7 @@ def metric_facts(findings: Findings) -> list[MetricFacts]:
     for label, name in zip(findings.metrics, metric_names(findings), strict=True):
         spec: MetricSpec | None = None
         with contextlib.suppress(ConvergeBenchError):
-            spec = open_metric(name).spec
+            spec = metric_spec(name)
         better = "higher is better" if spec and spec.higher_is_better else "lower is better"
         found.append(
             MetricFacts(name, label, (spec and spec.title) or name, better if spec else "")

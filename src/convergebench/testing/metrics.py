@@ -41,19 +41,22 @@ def check_metric(metric: Metric, *, exempt: Mapping[str, str] | None = None) -> 
     spec = _check_metric_spec(metric)
     subject = _Subject(metric, spec)
     side = max(64, spec.min_side)
-    ladder = [noisy(colourful(side, side), level) for level in NOISE_LEVELS]
-    views = [subject.view(ladder[0], frame) for frame in ladder]
+    home = colourful(side, side)
+    # Where nothing changed there is no direction to measure.
+    levels = NOISE_LEVELS[1:] if spec.directional else NOISE_LEVELS
+    ladder = [noisy(home, level) for level in levels]
+    views = [subject.view(home, frame) for frame in ladder]
     scores = subject.numbers(views, "noisy pictures")
     if spec.identical is not None and not _same(scores[0], spec.identical):
         raise ContractBroken(
             f"{spec.name}: identical pictures score {scores[0]}, its spec says {spec.identical}"
         )
-    fresh = [subject.view(ladder[0], frame) for frame in ladder]
+    fresh = [subject.view(home, frame) for frame in ladder]
     if subject.numbers(fresh, "noisy pictures") != scores:
         raise ContractBroken(f"{spec.name}: the same pictures scored differently the second time")
-    if spec.kind != "no-reference":
+    if spec.kind != "no-reference" and not spec.directional:
         _check_order(spec, scores, every="noise" not in excused)
-    _check_batching(subject, ladder, scores)
+    _check_batching(subject, home, ladder, scores)
     _check_sizes(subject)
     if spec.regional:
         _check_mask(subject)
@@ -77,7 +80,8 @@ class _Subject:
         reference.setflags(write=False)
         frame.setflags(write=False)
         home = None if self.spec.kind == "no-reference" else Picture(reference)
-        return StepView(Picture(frame), home, mask, memo or Memo())
+        texts = ("a picture", "a noisy picture") if self.spec.directional else None
+        return StepView(Picture(frame), home, mask, memo or Memo(), texts=texts)
 
     def score(self, views: Sequence[StepView], what: str) -> list[float | NoScore]:
         """One checked value per view."""
@@ -123,6 +127,8 @@ def _check_metric_spec(metric: Metric) -> MetricSpec:
             raise ContractBroken(f"metric {spec.name!r}: spec.{field} is empty")
     if spec.kind not in ("full-reference", "semantic", "no-reference"):
         raise ContractBroken(f"{spec.name}: spec.kind is {spec.kind!r}")
+    if spec.directional and spec.identical is not None:
+        raise ContractBroken(f"{spec.name}: a directional metric has no value of identical images")
     if spec.typical is not None and not spec.typical[0] < spec.typical[1]:
         raise ContractBroken(f"{spec.name}: spec.typical is {spec.typical}, expected low < high")
     return spec
@@ -141,14 +147,17 @@ def _check_order(spec: MetricSpec, scores: Sequence[float], *, every: bool) -> N
 
 
 def _check_batching(
-    subject: _Subject, ladder: Sequence[NDArray[np.uint8]], scores: Sequence[float]
+    subject: _Subject,
+    home: NDArray[np.uint8],
+    ladder: Sequence[NDArray[np.uint8]],
+    scores: Sequence[float],
 ) -> None:
     for frame, batched in zip(ladder, scores, strict=True):
         memo = Memo()
         for what, view in (
-            ("alone", subject.view(ladder[0], frame)),
-            ("with a memo", subject.view(ladder[0], frame, memo=memo)),
-            ("when it remembers the pair", subject.view(ladder[0], frame, memo=memo)),
+            ("alone", subject.view(home, frame)),
+            ("with a memo", subject.view(home, frame, memo=memo)),
+            ("when it remembers the pair", subject.view(home, frame, memo=memo)),
         ):
             alone = subject.numbers([view], "one view")[0]
             if not _same(alone, batched):

@@ -1,0 +1,33 @@
+"""`convergebench doctor`."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from convergebench.cli import options as o
+from convergebench.cli.output import display, show
+
+EXAMPLES = "Examples:  convergebench doctor   ·   convergebench doctor lpips niqe --json"
+
+
+def doctor(
+    metrics: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="METRIC…", help="Metrics to check. (default: all)"),
+    ] = None,
+    json: o.Json = False,
+) -> None:
+    """Check that every metric gives its known answer on this machine. Exits with 2 if not."""
+    from convergebench import doctor as self_test
+    from convergebench.errors import ConvergeBenchError
+
+    with display("checking") as shown:
+        found = self_test.doctor(metrics or (), observe=shown.update)
+    show(found, json)
+    if found.failed:
+        names = ", ".join(check.metric for check in found.failed)
+        raise ConvergeBenchError(
+            f"{names} did not give the known answer; scores from this machine cannot be trusted"
+        )
