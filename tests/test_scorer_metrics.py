@@ -47,7 +47,7 @@ def test_sets_and_names_are_each_chosen_once() -> None:
     assert metrics == ("psnr", "ssim", "lpips", "musiq", "maniqa", "clipiqa", "ms-ssim")
     assert not registered
     assert chosen(["standard"])[1]
-    assert set(chosen([ALL])[0]) >= set(PAPER)
+    assert set(chosen([ALL])[0]) >= {*PAPER} - {"visualquality-r1"}  # it may cost money
 
 
 @pytest.mark.parametrize(

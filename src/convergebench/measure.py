@@ -262,7 +262,10 @@ def _limited(view: StepView | NoScore, item: Comparison) -> StepView | NoScore:
 
 def _registered(view: StepView) -> StepView | NoScore:
     """The pair over its common area; no score where no registration was found."""
-    found = registration.of(view)
+    try:
+        found = registration.of(view)
+    except Exception as error:  # a picture nobody thought of must not end the run
+        found = NoScore(f"{type(error).__name__}: {error}")
     if isinstance(found, NoScore):
         return NoScore(f"not registered: {found.reason}")
     if view.reference is None:

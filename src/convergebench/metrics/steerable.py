@@ -91,9 +91,7 @@ def _oriented(spectrum: Spectrum, down: Doubles, across: Doubles, bands: int) ->
     rho[0, 0] = 1
     spectrum = spectrum * ((-1j) ** order * norm) / _power(rho, order)
     angles = [math.pi * k / bands for k in range(bands)]
-    return [
-        spectrum * _power(math.cos(a) * across + math.sin(a) * down, order) for a in angles
-    ]
+    return [spectrum * _power(math.cos(a) * across + math.sin(a) * down, order) for a in angles]
 
 
 def _power(base: Doubles, exponent: int) -> Doubles:

@@ -19,7 +19,6 @@ import math
 from functools import cache
 from typing import TYPE_CHECKING, Final
 
-import cv2
 import numpy as np
 
 if TYPE_CHECKING:
@@ -74,7 +73,7 @@ def _root(logs: Samples, mean: Doubles, shape: Doubles) -> tuple[Doubles, Double
     """The shape, from a first guess, and the logarithm of the scale."""
     for _ in range(STEPS):
         weights = logs * shape.astype(np.float32)[:, None]
-        cv2.exp(weights, dst=weights)
+        np.exp(weights, out=weights)
         total = _total(weights)
         moments = []
         for _ in range(3):

@@ -11,10 +11,9 @@ normalised locally, so that light, contrast and colour hardly matter. Guesses ar
 peak of phase correlation, and matched SIFT features; the best one is refined from coarse to fine by
 Gauss-Newton steps in which what differs, such as an object put in, loses its weight.
 
-A simpler transform is kept in place of the estimate where it moves no corner by more than `SAME`
-from it, or by no more than `NEAR` while the misfit (the median difference) rises by no more than
-1 %: no change at all, else whole pixels, else a shift without zoom. So noise is not answered by a
-warp.
+No change is kept in place of the estimate where that moves no corner by more than `NEAR` and no
+change raises the misfit (the median difference) by 1 % at most, so that noise is not answered by a
+warp. Whole pixels, and a shift without zoom, are kept where no corner is moved by more than `SAME`.
 
 Written by hand because OpenCV's ECC has no model between shift and affine, counts every pixel
 alike, and so follows an inserted object.
@@ -47,15 +46,15 @@ JUDGED: Final = 1 << 17
 SAME: Final = 0.02
 """Pixels of the compared pictures within which two transforms are the same."""
 NEAR: Final = 1.0
-"""Pixels of the compared pictures within which a simpler transform may stand for the estimate."""
+"""Pixels of the compared pictures within which no change may stand for the estimate."""
 AS_GOOD: Final = 1.01
-"""What it may multiply the misfit with."""
+"""What no change may multiply the misfit with, then."""
 SCALES: Final = (0.5, 2.0)
 MIN_COMMON: Final = 0.4
 MIN_CONFIDENCE: Final = 0.4
 SURE: Final = 0.9
 """Confidence from which no further guess is tried."""
-MAX_TURN: Final = math.radians(2)
+MAX_TURN: Final = 2.0
 
 IDENTITY: Final = Warp(1, 1, 0, 0)
 
@@ -172,8 +171,10 @@ def _fit(home: Picture, frame: Picture, ratio: tuple[float, float]) -> Registrat
     warp = _refined(best.warp, best.pairs[: judged + 1]) if best.warp is not unmoved else unmoved
     warp = _simplest(warp, unmoved, home.size, finest, closest)
     confidence = max(0.0, min(1.0, closest.correlation(warp)))
-    if confidence < MIN_CONFIDENCE and features is not None and abs(features.turn) > MAX_TURN:
-        return NoScore(f"turned by {math.degrees(features.turn):.0f}°, which is not modelled")
+    if confidence < MIN_CONFIDENCE and features is not None and features.agreeing > 0.8:
+        turn = math.degrees(features.turn)
+        if abs(turn) > MAX_TURN:
+            return NoScore(f"turned by {turn:.0f}°, which is not modelled")
     return _described(warp, confidence, home.size, frame.size, ratio)
 
 
@@ -211,21 +212,21 @@ def _refined(warp: Warp, pairs: Sequence[Pair]) -> Warp:
 
 
 def _simplest(found: Warp, unmoved: Warp, home: Size, finest: Pair, judged: Pair) -> Warp:
-    """The simplest warp near the one found and as good: unmoved, by whole pixels, not zoomed."""
+    """The simplest warp as good as the one found: unmoved, by whole pixels, not zoomed."""
     x, y, _, _ = found.box(home[0] / 2, home[1] / 2, 0, 0)
     sx, sy = unmoved.sx, unmoved.sy
     whole = Warp(1, 1, float(round(x - home[0] / 2)), float(round(y - home[1] / 2)))
     shifted = Warp(sx, sy, x - sx * home[0] / 2, y - sy * home[1] / 2)
     corners = (0.0, 0.0, float(home[0]), float(home[1]))
     factors = (finest.frame.fx, finest.frame.fy) * 2
-    for simpler in (unmoved, whole, shifted):
+
+    def apart(simpler: Warp) -> float:
         ends = zip(simpler.box(*corners), found.box(*corners), factors, strict=True)
-        apart = max(abs(one - other) * factor for one, other, factor in ends)
-        if apart <= SAME or (
-            apart <= NEAR and judged.misfit(simpler) <= AS_GOOD * judged.misfit(found)
-        ):
-            return simpler
-    return found
+        return float(max(abs(one - other) * factor for one, other, factor in ends))
+
+    if apart(unmoved) <= NEAR and judged.misfit(unmoved) <= AS_GOOD * judged.misfit(found):
+        return unmoved
+    return next((w for w in (unmoved, whole, shifted) if apart(w) <= SAME), found)
 
 
 def _described(

@@ -20,17 +20,18 @@ if TYPE_CHECKING:
 FEATURE_PIXELS: Final = 1 << 18
 MAX_FEATURES: Final = 800
 MIN_MATCHES: Final = 12
-"""Matches that must agree on a transform, twice what chance gives for unrelated pictures."""
+"""Matches that must agree on a transform; of 48 pairs of unrelated photographs one reached it."""
 FIT: Final = 3.0
 """Pixels by which a match may miss the transform it supports."""
 
 
 @dataclass(frozen=True)
 class Matched:
-    """A transform that many features agree on: with a turn, which the caller judges."""
+    """A transform that features agree on, the turn left out of it, and the share that agree."""
 
     warp: Warp
     turn: float
+    agreeing: float
 
 
 def phase(pair: Pair, unmoved: Warp) -> Warp:
@@ -77,7 +78,7 @@ def matched(
     centred = source - source.mean(axis=0)
     zoom = float((centred * target).sum() / (centred * centred).sum())
     shift = target.mean(axis=0) - zoom * source.mean(axis=0)
-    return Matched(Warp(zoom, zoom, *map(float, shift)).then(*ratio), turn)
+    return Matched(Warp(zoom, zoom, *map(float, shift)).then(*ratio), turn, float(chosen.mean()))
 
 
 def _features(level: Level) -> tuple[NDArray[np.float64], NDArray[Any]]:
