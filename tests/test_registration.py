@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 from PIL import Image
 
-from convergebench.drawing import scene
+from convergebench.drawing import SCENES, scene
 from convergebench.frame import Frame, encode, resize
 from convergebench.metric import NoScore, Picture, StepView
 from convergebench.metrics.pixel import psnr
@@ -322,3 +322,11 @@ def test_real_chains(shared: Path) -> None:
         "scene_01_chair_add_remove",
         "scene_01_plant_add_remove",
     }
+
+
+def test_no_pair_of_scenes_is_mistaken_or_breaks_it() -> None:
+    pictures = [Picture(scene(name, 128, 128)) for name in SCENES]
+    for home in pictures:
+        for frame in pictures:
+            result = register(home, frame)
+            assert isinstance(result, NoScore) == (home is not frame)

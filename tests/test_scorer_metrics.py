@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from convergebench.drawing import scene
 from convergebench.errors import SettingsError, UnknownName
 from convergebench.metrics.sets import ALL, PAPER, SETS, chosen
 from convergebench.registry import metric_name, names
@@ -116,6 +117,47 @@ def test_directional_metrics_get_the_texts_of_edits_that_leave_home(tmp_path: Pa
     assert set(told["value"]) == {len(" and a ball")}
     assert set(told["note"]) == {"outside the typical range 0 to 10"}
     assert set(found.filter(pl.col("value").is_null())["note"]) == {"no texts"}  # s1
+
+
+def test_full_reference_metrics_are_also_scored_after_registration(tmp_path: Path) -> None:
+    pictures = [scene(name, 160, 160) for name in ("still-life", "portrait")]
+    suite = write_suite(tmp_path / "suite", pictures=pictures)
+    editors = ["ref:shift", "ref:identity"]
+    table = {"suite": str(suite), "editors": editors, "rounds": 2, "controls": False}
+    run(tmp_path / "run", {**table, "cycles": ["copy"]})
+    names = ["psnr", "registration-dx", "registration-dy", "noise"]
+    score(tmp_path / "run", names, against=("home",), registered=True)
+    both = (
+        rows(tmp_path / "run", "psnr")
+        .filter(pl.col("against") == "home")
+        .pivot("where", index=["chain", "step"], values="value")
+    )
+    assert len(both) == 8
+    moved = both.filter(pl.col("chain").str.contains("shift"))
+    assert (moved["registered"] > moved["all"] + 6).all()
+    still = both.filter(~pl.col("chain").str.contains("shift"))
+    assert (still["registered"] == still["all"]).all()
+    versions = rows(tmp_path / "run", "psnr").filter(pl.col("where") == "registered")["version"]
+    assert set(versions) == {"1+registration1"}
+    placed = rows(tmp_path / "run", "registration-dx").filter(pl.col("chain").str.contains("shift"))
+    assert set(placed["value"]) == {1.0, 2.0}  # a pixel to the right each time
+    for name in names[1:]:
+        assert set(rows(tmp_path / "run", name)["where"]) == {"all"}
+    again = score(tmp_path / "run", names, against=("home",), registered=True)
+    assert again.new == 0
+    assert score(tmp_path / "run", ["psnr"], against=("home",)).new == 0
+
+
+def test_where_registration_fails_the_row_is_null_and_says_so(tmp_path: Path) -> None:
+    pictures = [scene(name, 96, 96) for name in ("still-life", "grid")]
+    suite = write_suite(tmp_path / "suite", pictures=pictures)
+    table = {"suite": str(suite), "editors": ["ref:random"], "rounds": 1, "controls": False}
+    run(tmp_path / "run", {**table, "cycles": ["copy"]})
+    result = score(tmp_path / "run", ["psnr"], against=("home",), registered=True)
+    found = rows(tmp_path / "run", "psnr").filter(pl.col("where") == "registered")
+    assert found["value"].is_null().all()
+    assert all(note.startswith("not registered: ") for note in found["note"])
+    assert result.null == len(found) == 2
 
 
 # -- isolated metrics -----------------------------------------------------------------------------

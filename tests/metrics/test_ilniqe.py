@@ -10,10 +10,8 @@ from typing import Final
 import cv2
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 from numpy.typing import NDArray
-from scipy import ndimage, optimize, special, stats
+from scipy import ndimage, special
 
 from convergebench import testcard
 from convergebench.errors import MetricUnavailable
@@ -31,9 +29,9 @@ from convergebench.metrics.ilniqe import (
     read_template,
 )
 from convergebench.metrics.loggabor import bank
-from convergebench.metrics.weibull import fit_weibull
 from convergebench.testing import check_metric
 from tests.metrics.naturalness import asymmetric, drawn, measured, resized
+from tests.metrics.test_weibull import slow_weibull
 
 Pixels = NDArray[np.uint8]
 Doubles = NDArray[np.float64]
@@ -57,13 +55,13 @@ def template() -> Template:
 # -- the paper, written down ----------------------------------------------------------------------
 
 
-def slow_filters(height: int, width: int, shortest: float) -> list[Doubles]:
+def slow_filters(size: tuple[int, int], shortest: float) -> list[Doubles]:
     """Log-Gabor filters on a centred grid, moved to the order of the transform."""
 
     def axis(n: int) -> Doubles:
         return np.arange(-(n // 2), (n + 1) // 2) / (n - n % 2)
 
-    x, y = np.meshgrid(axis(width), axis(height))
+    x, y = np.meshgrid(axis(size[1]), axis(size[0]))
     radius = np.fft.ifftshift(np.hypot(x, y))
     theta = np.fft.ifftshift(np.arctan2(-y, x))
     radius[0, 0] = 1
@@ -76,18 +74,6 @@ def slow_filters(height: int, width: int, shortest: float) -> list[Doubles]:
             apart = np.abs(np.arctan2(np.sin(theta - angle), np.cos(theta - angle)))
             found.append(radial * np.exp(-(apart**2) / (2 * (np.pi / 4 / 1.1) ** 2)))
     return found
-
-
-def slow_weibull(x: Doubles) -> tuple[float, float]:
-    """Scale and shape: the root of the likelihood's derivative, bracketed."""
-    logs = np.log(x)
-
-    def slope(k: float) -> float:
-        weights = np.exp(k * (logs - logs.max()))
-        return float((weights * logs).sum() / weights.sum() - logs.mean() - 1 / k)
-
-    shape = optimize.brentq(slope, 1e-2, 1e3, xtol=1e-12)
-    return float(np.mean(x**shape) ** (1 / shape)), shape
 
 
 def gaussian(count: int, sigma: float) -> Doubles:
@@ -120,7 +106,7 @@ def slow_fields(colours: Doubles, scale: int) -> list[tuple[str, Doubles]]:
     logs = [np.log(c + 1e-5) for c in (red, green, blue)]
     r, g, b = (c - c.mean() for c in logs)
     spectrum, responses, steep = np.fft.fft2(light), [], []
-    for passes in slow_filters(*light.shape, 2.4 / scale**0.87):
+    for passes in slow_filters((light.shape[0], light.shape[1]), 2.4 / scale**0.87):
         response = np.fft.ifft2(spectrum * passes)
         responses += [response.real, response.imag]
         steep += [slopes(response.real), slopes(response.imag)]
@@ -212,43 +198,8 @@ def test_the_picture_is_rounded_after_each_side(size: tuple[int, int]) -> None:
 def test_filters_equal_the_paper(size: tuple[int, int]) -> None:
     wavelengths = (2.4, 2.4 * 1.31, 2.4 * 1.31**2)
     got = bank(*size, wavelengths, 4, 0.55, math.pi / 4 / 1.1).reshape(12, *size)
-    np.testing.assert_allclose(got, slow_filters(*size, 2.4), atol=1e-7)
+    np.testing.assert_allclose(got, slow_filters(size, 2.4), atol=1e-7)
     assert not got.flags.writeable
-
-
-# -- Weibull --------------------------------------------------------------------------------------
-
-
-@settings(max_examples=40, deadline=None)
-@given(st.floats(0.2, 20), st.floats(-20, 20), st.integers(20, 5000), st.integers(0, 99))
-def test_weibull_is_the_most_likely_one(shape: float, log: float, count: int, seed: int) -> None:
-    x = np.exp(log) * np.random.default_rng(seed).weibull(shape, (2, count))
-    logs = np.log(np.maximum(x, 1e-300)).astype(np.float32)
-    scales, shapes = fit_weibull(logs)
-    for row, scale, found in zip(logs, scales, shapes, strict=True):
-        centred = row - row.astype(np.float64).mean()
-        want_scale, want = slow_weibull(np.exp(centred))
-        assert found == pytest.approx(want, rel=2e-6)
-        want_scale *= math.exp(row.astype(np.float64).mean())
-        assert scale == pytest.approx(want_scale, rel=1e-5)
-
-
-def test_weibull_parameters_are_recovered() -> None:
-    x = 3 * np.random.default_rng(0).weibull(1.7, (1, 200_000))
-    scale, shape = fit_weibull(np.log(x).astype(np.float32))
-    assert (scale[0], shape[0]) == pytest.approx((3, 1.7), rel=0.01)
-    like, _, like_scale = stats.weibull_min.fit(x[0, :2000], floc=0)
-    scale, shape = fit_weibull(np.log(x[:, :2000]).astype(np.float32))
-    assert (scale[0], shape[0]) == pytest.approx((like_scale, like), rel=1e-4)
-
-
-def test_samples_that_are_all_alike_have_an_infinite_shape() -> None:
-    logs = np.log(np.array([[5.0] * 84, [5.0] * 83 + [4.0], [2.0**-52] * 80 + [1.0] * 4]))
-    scale, shape = fit_weibull(logs.astype(np.float32))
-    assert shape[0] == np.inf
-    assert np.isfinite(shape[1:]).all()
-    assert (shape[1:] > 0).all()
-    assert scale[0] == pytest.approx(5)
 
 
 # -- the distance ---------------------------------------------------------------------------------
@@ -348,7 +299,12 @@ def test_threads_do_not_matter(threads: int) -> None:
 
 def test_features_are_computed_once(monkeypatch: pytest.MonkeyPatch) -> None:
     calls = []
-    monkeypatch.setattr(module, "features", lambda p: calls.append(1) or features(p))
+
+    def counted(pixels: Pixels) -> Doubles:
+        calls.append(pixels.shape)
+        return features(pixels)
+
+    monkeypatch.setattr(module, "features", counted)
     view = StepView(Picture(drawn(50, 50)))
     metric = ilniqe(template())
     assert metric.score([view]) == metric.score([view])

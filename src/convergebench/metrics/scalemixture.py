@@ -142,5 +142,5 @@ def _agreements(planes: Sequence[Field], pairs: Sequence[tuple[int, int]]) -> Do
             sums.append(covariance.sum(dtype=np.float64))
         return np.array(sums)
 
-    total: Doubles = np.sum(in_bands(height, ROWS, work), axis=0)
-    return total / (height * width)
+    mean: Doubles = np.sum(in_bands(height, ROWS, work), axis=0) / (height * width)
+    return mean

@@ -75,7 +75,7 @@ def _measure(name: str, view: StepView, window: Window, luma: bool) -> float | N
 def luma_losses(view: StepView) -> tuple[float, float]:
     """The mean loss of `ssim`, and that of its contrast and structure alone, for MS-SSIM.
 
-    Both at once, because the second costs 1 % more than the first, and as much again on its own.
+    Both at once, because the second costs 4 % more than the first, and as much again on its own.
     """
     reference, frame = pair(view)
 

@@ -21,6 +21,8 @@ FEATURE_PIXELS: Final = 1 << 18
 MAX_FEATURES: Final = 800
 MIN_MATCHES: Final = 12
 """Matches that must agree on a transform; of 48 pairs of unrelated photographs one reached it."""
+MAX_ZOOM: Final = 4.0
+"""Zoom beyond which a guess is not worth following."""
 FIT: Final = 3.0
 """Pixels by which a match may miss the transform it supports."""
 
@@ -76,7 +78,9 @@ def matched(
     chosen = agree.ravel().astype(bool)
     source, target = source[chosen], target[chosen]
     centred = source - source.mean(axis=0)
-    zoom = float((centred * target).sum() / (centred * centred).sum())
+    zoom = float((centred * target).sum() / max(1e-9, float((centred * centred).sum())))
+    if not 1 / MAX_ZOOM <= zoom <= MAX_ZOOM:  # half a turn, or all matched with one point
+        zoom = 1.0
     shift = target.mean(axis=0) - zoom * source.mean(axis=0)
     return Matched(Warp(zoom, zoom, *map(float, shift)).then(*ratio), turn, float(chosen.mean()))
 

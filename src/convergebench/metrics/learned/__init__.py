@@ -29,6 +29,7 @@ class Factory(Protocol):
     """Opens a learned metric; its card can be read without opening it."""
 
     spec: MetricSpec
+    files: tuple[str, ...]
 
     def __call__(self, *, folder: str | Path | None = None) -> LearnedMetric:
         """The metric, with weights from the catalogue or from a folder of them."""
@@ -102,6 +103,7 @@ def learned(
     factory.__name__ = name.replace("-", "_")
     factory.__doc__ = f"{title}, as pyiqa's `{network}` computes it.\n\nDefined in {paper}."
     factory.spec = spec  # type: ignore[attr-defined]
+    factory.files = files  # type: ignore[attr-defined]
     return factory  # type: ignore[return-value]
 
 

@@ -170,11 +170,11 @@ def _supplied(arch: str, module: Any, folder: Path) -> Iterator[None]:
 
     read, create = torch.load, timm.create_model
 
-    def tensors(file: Any, *_: Any, **options: Any) -> Any:
-        return read(file, map_location=options.get("map_location"), weights_only=True)
+    def tensors(file: Any, *_: Any, **__: Any) -> Any:
+        return read(file, map_location="cpu", weights_only=True)
 
-    def from_address(url: str, *_: Any, **options: Any) -> Any:
-        return tensors(_file(folder, url), map_location=options.get("map_location"))
+    def from_address(url: str, *_: Any, **__: Any) -> Any:
+        return tensors(_file(folder, url))
 
     changes: list[tuple[Any, str, Any]] = [
         (torch, "load", tensors),
