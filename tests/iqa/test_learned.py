@@ -83,6 +83,12 @@ def tensor(frame: Pixels) -> Any:
     return to_tensor(Image.fromarray(frame)).unsqueeze(0)
 
 
+def generators() -> tuple[Any, ...]:
+    """Where the global generators of random numbers stand."""
+    legacy = np.random.get_state(legacy=False)["state"]
+    return random.getstate(), list(legacy["key"]), legacy["pos"], torch.get_rng_state().tolist()
+
+
 @pytest.mark.parametrize("name", PAPER)
 def test_random_weights_give_what_pyiqa_gives(name: str, folder: Path) -> None:
     place = folder / name
@@ -95,16 +101,12 @@ def test_random_weights_give_what_pyiqa_gives(name: str, folder: Path) -> None:
     random.seed(5)
     np.random.seed(5)
     torch.manual_seed(5)
-    state = random.getstate(), np.random.get_state(legacy=False), torch.get_rng_state().tolist()
+    state = generators()
 
     metric = opened(name, place)
     found = list(metric.score(views(*frames)))
 
-    assert state == (
-        random.getstate(),
-        np.random.get_state(legacy=False),
-        torch.get_rng_state().tolist(),
-    )
+    assert generators() == state
     assert found == expected
     assert all(isinstance(value, float) and math.isfinite(value) for value in found)
     assert found[0] != found[1]
@@ -168,7 +170,7 @@ print(json.dumps([score.hex() for score in metric.score([StepView(Picture(f)) fo
 """
 
 
-@pytest.mark.parametrize("name", ["clipiqa", "musiq", "topiq-nr"])
+@pytest.mark.parametrize("name", ["musiq", "paq2piq"])
 def test_another_process_and_another_batch_give_the_same_bits(name: str, folder: Path) -> None:
     place = folder / "process" / name
     checkpoints.make(name, place)
@@ -262,7 +264,7 @@ def test_half_the_batch_where_memory_does_not_suffice() -> None:
 
     def network(frames: Any) -> Any:
         seen.append(len(frames))
-        if len(frames) > 2 or frames.mean() > 0.9:
+        if len(frames) > 2 or frames.max() > 0.9:
             raise torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 20 GiB")
         return frames.mean(dim=(1, 2, 3))
 

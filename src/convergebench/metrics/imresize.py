@@ -96,7 +96,8 @@ def _blocks(
     """
     widen = min(scale, 1.0)
     taps = math.ceil(4 / widen) + 2
-    position = (np.arange(count) + 0.5) / scale - 0.5
+    # MATLAB's own expression: samples halfway between two levels then round as there
+    position = (np.arange(count) + 1) / scale + 0.5 * (1 - 1 / scale) - 1
     near = np.floor(position - 2 / widen).astype(np.int64)[:, None] + np.arange(taps)
     weights = _cubic(widen * (position[:, None] - near))
     weights /= weights.sum(axis=1, keepdims=True)

@@ -131,14 +131,15 @@ def nrqm(model: Model | None = None) -> LiftedMetric:
     """NRQM: what people would say of a super-resolved picture, as its authors computed it.
 
     From 0 to 10, where 10 is best. The luma is MATLAB's `rgb2gray`, rounded to 8 bits. Follows the
-    authors' program (github.com/chaoma99/sr-metric), not pyiqa's translation, where those differ.
-    In pyiqa the last band of the finer level has a parent, which moves two shapes by up to 0.04
-    and five agreements by up to 0.004; negative agreement counts as 0 (up to 0.004); a sample more
-    or less is in the pooled tenths; and blocks lie one sample off where a side leaves 1 over three
-    (up to 4 %). All else is equal to 1e-5. The official values of pyiqa's test set have not been
-    compared: the parameters cannot be had on the machine this was written on.
+    authors' program (github.com/chaoma99/sr-metric), not pyiqa's translation, where those differ
+    (figures: picture I06 of its test set). In pyiqa the last band of the finer level has a parent,
+    which moves two shapes by up to 0.04 and five agreements by up to 0.004; negative agreement
+    counts as 0 (up to 0.004); a sample more or less is in the pooled tenths (0.3 %); and blocks lie
+    one sample off where a side leaves 1 over threes (up to 4 %). All else is equal to 1e-5. The
+    official values of pyiqa's test set have not been compared: the parameters cannot be had on the
+    machine this was written on.
 
-    Ours because pyiqa may not be used commercially and takes a minute for a picture.
+    Ours because pyiqa may not be used commercially and is some thirty times slower.
     """
     if model is not None:
         return LiftedMetric(SPEC, lambda view: model.score(features(view.frame)))

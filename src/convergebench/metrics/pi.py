@@ -72,7 +72,7 @@ def pi(model: nrqm.Model | None = None, pristine: niqe.Pristine | None = None) -
     The official values of pyiqa's test set have not been compared: NRQM's parameters cannot be had
     on the machine this was written on.
 
-    Ours because pyiqa may not be used commercially and takes a minute for a picture.
+    Ours because pyiqa may not be used commercially and is some thirty times slower.
     """
     if model is not None and pristine is not None:
         return LiftedMetric(SPEC, lambda view: measured(view, model, pristine))

@@ -20,6 +20,7 @@ import tempfile
 import threading
 import warnings
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
@@ -50,8 +51,8 @@ def sealed(metric: str) -> Iterator[None]:
         MetricUnavailable: Something failed after an attempt to reach another machine.
     """
     _watch_sockets()
-    before, attempts = getattr(_thread, "attempts", None), list[str]()
-    _thread.attempts = attempts
+    before = getattr(_thread, "seal", None)
+    _thread.seal = seal = _Seal(metric)
     try:
         with warnings.catch_warnings(), contextlib.redirect_stdout(io.StringIO()):
             warnings.simplefilter("ignore")
@@ -59,14 +60,25 @@ def sealed(metric: str) -> Iterator[None]:
     except MetricUnavailable:
         raise
     except Exception as error:
-        if attempts:
-            raise MetricUnavailable(
-                f"{metric} tried to download from {attempts[0]}; weights are never fetched while"
-                f" scoring. Run `convergebench weights pull {metric}`."
-            ) from error
+        if seal.attempts:
+            raise seal.refusal() from error
         raise
     finally:
-        _thread.attempts = before
+        _thread.seal = before
+
+
+@dataclass
+class _Seal:
+    """What a thread that scores has tried to reach."""
+
+    metric: str
+    attempts: list[str] = field(default_factory=list)
+
+    def refusal(self) -> MetricUnavailable:
+        return MetricUnavailable(
+            f"{self.metric} tried to download from {self.attempts[0]}; weights are never fetched"
+            f" while scoring. Run `convergebench weights pull {self.metric}`."
+        )
 
 
 @functools.cache
@@ -77,14 +89,14 @@ def _watch_sockets() -> None:
 def _refuse(event: str, arguments: tuple[Any, ...]) -> None:
     if event not in ("socket.connect", "socket.getaddrinfo"):
         return
-    attempts = getattr(_thread, "attempts", None)
-    if attempts is None:
+    seal: _Seal | None = getattr(_thread, "seal", None)
+    if seal is None:
         return
     if event == "socket.connect" and arguments[0].family == socket.AF_UNIX:
         return
     host = arguments[0] if event == "socket.getaddrinfo" else arguments[1][0]
-    attempts.append(str(host))
-    raise PermissionError(f"no network while scoring: {host}")
+    seal.attempts.append(str(host))
+    raise seal.refusal()  # no kind of error that a downloader would take for one to try again
 
 
 def build(
@@ -145,7 +157,7 @@ def reading(metric: str, files: Mapping[str, Path]) -> Iterator[None]:
             " because that could run code."
         ) from error
     except (RuntimeError, KeyError, ValueError, OSError) as error:
-        if getattr(_thread, "attempts", None):
+        if (seal := getattr(_thread, "seal", None)) and seal.attempts:
             raise
         first = str(error).strip().partition("\n")[0]
         raise MetricUnavailable(
