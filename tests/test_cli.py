@@ -138,7 +138,7 @@ def test_mistakes_get_one_sentence_and_exit_code_2(tmp_path: Path) -> None:
 
     assert "is not a run directory" in complaint(cb("score", tmp_path / "nowhere"))
     assert "is not a run directory" in complaint(cb("report", tmp_path / "nowhere"))
-    assert "numbers with commas" in complaint(cb("score", path, "--steps", "one"))
+    assert "takes numbers and ranges" in complaint(cb("score", path, "--steps", "one"))
 
 
 def test_an_unreadable_source_is_a_mistake(tmp_path: Path) -> None:

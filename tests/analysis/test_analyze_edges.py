@@ -11,7 +11,7 @@ from convergebench import registry
 from convergebench.analysis import Finding, Findings, Standing, analyze, roundtrip
 from convergebench.chain import Settings
 from convergebench.errors import ConvergeBenchError, MetricUnavailable
-from convergebench.metric import LiftedMetric, Metric
+from convergebench.metric import MetricSpec
 from convergebench.runspec import TRANSPORT
 from tests.analysis.handmade import MORE_CYCLES, NIQE, SPECS, VALUE_AT, HandMade
 from tests.support.runs import CYCLES
@@ -169,16 +169,16 @@ def test_metrics_that_cannot_be_opened(tmp_path: Path, monkeypatch: pytest.Monke
         for metric in ("nobody's", "weightless", "broken"):
             made.score(chain.key.id, 1, metric, 0.5)
     made.floors()
-    opened = registry.open_metric
+    read = registry.metric_spec
 
-    def opening(name: str) -> Metric:
+    def reading(name: str) -> MetricSpec:
         if name == "weightless":
             raise MetricUnavailable("its weights are not here")
         if name == "broken":
             raise RuntimeError("no such device")
-        return opened(name)
+        return read(name)
 
-    monkeypatch.setattr(roundtrip, "open_metric", opening)
+    monkeypatch.setattr(roundtrip, "metric_spec", reading)
     found = analyze(made.done())
     assert [label.partition("@")[0] for label in found.metrics] == ["psnr", "ssim"]
     assert noted(found, "nobody's: has scores but is left out")
@@ -192,11 +192,7 @@ def test_metrics_that_cannot_be_opened(tmp_path: Path, monkeypatch: pytest.Monke
 def cards(monkeypatch: pytest.MonkeyPatch) -> None:
     """Make the metrics of `handmade` the installed ones."""
     known = SPECS | {"niqe": NIQE}
-
-    def opening(name: str) -> Metric:
-        return LiftedMetric(known[name], lambda view: 0.0)
-
-    monkeypatch.setattr(roundtrip, "open_metric", opening)
+    monkeypatch.setattr(roundtrip, "metric_spec", known.__getitem__)
 
 
 @pytest.mark.usefixtures("cards")
