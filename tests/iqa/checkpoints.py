@@ -176,7 +176,12 @@ def _qalign(folder: Path) -> Any:
         index = {"metadata": {"total_size": 1}, "weight_map": where}
         (folder / "pytorch_model.bin.index.json").write_text(json.dumps(index))
         stack.enter_context(_from_folder(model.MPLUGOwl2LlamaForCausalLM, folder))
-        return _create("qalign", stack)
+        metric = _create("qalign", stack)
+    abstractor = metric.net.model.model.visual_abstractor
+    if not hasattr(abstractor, "invert_attention_mask"):
+        # transformers 5.19 removed what pyiqa calls; no part of a picture is masked.
+        abstractor.invert_attention_mask = lambda mask: (0 * mask[:, None, None, :]).half()
+    return metric
 
 
 def _tokenizer(folder: Path) -> None:

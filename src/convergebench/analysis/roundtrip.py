@@ -131,7 +131,10 @@ def _plan(store: RunStore) -> tuple[RunSpec | None, list[str]]:
 
 
 def _specs(scores: pl.DataFrame) -> tuple[dict[str, MetricSpec], dict[str, str]]:
-    """The cards of the metrics that have rows; and why those are missing that have none here."""
+    """The cards of the metrics that have rows; and why those are missing that have none here.
+
+    Those of the dimensions come first, then the others, last those of the frame's alignment.
+    """
     found: dict[str, MetricSpec] = {}
     closed: dict[str, str] = {}
     for name in sorted(set(scores["metric"])):
@@ -141,7 +144,16 @@ def _specs(scores: pl.DataFrame) -> tuple[dict[str, MetricSpec], dict[str, str]]
             closed[name] = str(error)
         except Exception as error:  # foreign code must not take the other metrics' numbers away
             closed[name] = f"{type(error).__name__}: {error}"
-    return found, closed
+    first = [name for group in DIMENSIONS.values() for name in group]
+    order = sorted(
+        found,
+        key=lambda name: (
+            first.index(name) if name in first else len(first),
+            found[name].alignment,
+            name,
+        ),
+    )
+    return {name: found[name] for name in order}, closed
 
 
 def _kinds(specs: dict[str, MetricSpec], metrics: set[str]) -> dict[str, bool]:

@@ -196,9 +196,8 @@ def metric_facts(findings: Findings) -> list[MetricFacts]:
         with contextlib.suppress(ConvergeBenchError):
             spec = metric_spec(name)
         better = "higher is better" if spec and spec.higher_is_better else "lower is better"
-        found.append(
-            MetricFacts(name, label, (spec and spec.title) or name, better if spec else "")
-        )
+        told = better if spec and not spec.alignment else ""  # which way a frame moved is neither
+        found.append(MetricFacts(name, label, (spec and spec.title) or name, told))
     return found
 
 
