@@ -48,7 +48,7 @@ def made_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("reported")
     suite = write_suite(folder / "suite", 3, cycles=CYCLES, size=48)
     run(folder / "tiny-run", {"suite": str(suite), "editors": EDITORS, "rounds": 3, "retries": 0})
-    score(folder / "tiny-run", workers=1)
+    score(folder / "tiny-run", ["psnr", "ssim", "ssim-rgb", "ssim-uniform"], workers=1)
     return folder / "tiny-run"
 
 
