@@ -74,7 +74,7 @@ def metrics() -> str:
     lines.append("|---|---|---|---|---|---|---|")
     for name, spec in _own_metrics().items():
         span = f"{spec.typical[0]:g} to {spec.typical[1]:g}" if spec.typical else ""
-        better = "higher" if spec.higher_is_better else "lower"
+        better = "" if spec.alignment else "higher" if spec.higher_is_better else "lower"
         parts = [f"extra `{spec.needs.extra}`"] if spec.needs.extra else []
         parts += [f"weights `{w}`" for w in spec.needs.weights]
         parts += [f"`{setting}`" for setting in spec.needs.settings]

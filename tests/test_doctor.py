@@ -76,15 +76,16 @@ def test_every_state_is_told() -> None:
         "wrong": "wrong",
         "silent": "failed",
         "raising": "failed",
-        "wanting": "unavailable",
+        "wanting": "failed",  # it was asked for by name
         "unknowing": "unchecked",
     }
     assert found["wrong"].value == 2.2
     assert found["silent"].note == "cannot say"
     assert "broken inside" in found["raising"].note
-    assert found["wanting"].note == (
-        "lacks no_such_module_here, weights no-such-set, NO_SUCH_SETTING"
-    )
+    assert "no_such_module_here: not installed; `pip install" in found["wanting"].note
+    assert "NO_SUCH_SETTING is not set" in found["wanting"].note
+    listed = {one.name: one.state for one in cards()}["wanting"]
+    assert listed == "lacks no_such_module_here, weights no-such-set, NO_SUCH_SETTING"
 
 
 def test_every_ready_metric_gives_its_known_answer() -> None:

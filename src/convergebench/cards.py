@@ -49,6 +49,8 @@ class Card:
         if spec is None:
             return [("state", self.remedy)]
         better = "higher" if spec.higher_is_better else "lower"
+        if spec.alignment and spec.identical is not None:
+            better = f"nearer to {spec.identical:g}"
         rows = [
             ("state", self.remedy or "ready"),
             ("title", spec.title),

@@ -6,12 +6,13 @@ import math
 import os
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final, Literal
 
 from convergebench.cards import Card, card, cards
 from convergebench.errors import ConvergeBenchError, explain
 from convergebench.metric import NoScore, Picture, StepView
+from convergebench.metrics.sets import chosen
 from convergebench.registry import open_metric
 from convergebench.store import versions
 from convergebench.table import Table
@@ -88,15 +89,19 @@ def doctor(
     """Measure the test card with every installed metric, or with those named.
 
     Args:
-        names: Metrics to check; all by default.
+        names: Metrics or sets of them to check; all by default. One that is named and cannot be
+            used counts as failed.
         observe: Called with how many are done, how many there are, and the next one's name.
     """
-    asked = [card(name) for name in names] or cards()
+    asked = [card(name) for name in chosen(names)[0]] or cards()
     checks = []
     for done, one in enumerate(asked):
         if observe:
             observe(done, len(asked), one.name)
-        checks.append(_check(one))
+        check = _check(one)
+        if names and check.state == "unavailable":  # asked for by name: say how to mend it
+            check = replace(check, state="failed", note=one.remedy)
+        checks.append(check)
     if observe:
         observe(len(asked), len(asked), "")
     return Diagnosis(tuple(checks), versions())

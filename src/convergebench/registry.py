@@ -154,8 +154,8 @@ def lacking(needs: Needs) -> list[Lack]:
     found = []
     absent = ", ".join(module for module in needs.modules if find_spec(module) is None)
     if absent:
-        how = f"pip install 'convergebench[{needs.extra}]'" if needs.extra else "pip install it"
-        found.append(Lack(absent, f"{absent}: not installed. Run: {how}"))
+        extra = f"pip install 'convergebench[{needs.extra}]'" if needs.extra else "pip install"
+        found.append(Lack(absent, f"{absent}: not installed; `{extra}` brings it."))
     for name in needs.weights:
         try:
             weights.find(name)

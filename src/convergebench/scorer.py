@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import re
 import time
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -20,11 +21,12 @@ from convergebench.errors import ConvergeBenchError, MetricUnavailable, Settings
 from convergebench.measure import Row, Unit, missing
 from convergebench.metric import Metric
 from convergebench.metrics.sets import DEFAULT_SET, chosen
-from convergebench.registry import open_metric
+from convergebench.registry import lacking, metric_spec, open_metric
 from convergebench.store import SCORE_COLUMNS, RunStore, rows_frame
 from convergebench.table import Table
 from convergebench.workers import Measured, measure_all, measure_apart
 
+SHOWN_REASONS: Final = 5
 SAVE_EVERY: Final = 20.0
 """Seconds between two saves of finished rows."""
 
@@ -49,13 +51,20 @@ class ScoreResult:
     known: int = 0
     decoded: int = 0
     problems: list[str] = field(default_factory=list)
+    reasons: Counter[str] = field(default_factory=Counter)
 
     @property
     def table(self) -> Table:
         """The counts as a table."""
         title = f"{self.path}: {self.new} new scores, {self.known} known before"
         rows = [("new", self.new), ("of them null", self.null), ("known before", self.known)]
-        notes = [f"Metrics: {', '.join(self.metrics)}", *self.problems]
+        nulls = [f"null: {count} × {why}" for why, count in self.reasons.most_common(SHOWN_REASONS)]
+        more = len(self.reasons) - SHOWN_REASONS
+        if more > 0:
+            nulls.append(f"null: {more} more reasons; column `note` of the score files has all")
+        if nulls:
+            nulls.append("What came out null is measured again with --retry-null.")
+        notes = [f"Metrics: {', '.join(self.metrics)}", *self.problems, *nulls]
         return Table(title, ("scores", "count"), rows, notes)
 
     def __str__(self) -> str:
@@ -74,6 +83,7 @@ class ScoreResult:
             "known": self.known,
             "frames_decoded": self.decoded,
             "problems": self.problems,
+            "null_reasons": dict(self.reasons),
         }
 
 
@@ -170,14 +180,19 @@ def _measured(
 def _open(names: Sequence[str]) -> tuple[dict[str, Metric], list[str]]:
     """The metrics that can be used; the others as problems. Raises when none is left."""
     opened: dict[str, Metric] = {}
-    problems: list[str] = []
+    lacks: dict[str, list[str]] = {}
     for name in dict.fromkeys(names):
         try:
-            opened[name] = open_metric(name)
+            spec = metric_spec(name)
+            for lack in lacking(spec.needs):
+                lacks.setdefault(lack.remedy, []).append(name)
+            if not any(name in needing for needing in lacks.values()):
+                opened[name] = open_metric(name)
         except MetricUnavailable as error:
-            problems.append(f"{name} is left out: {error}")
+            lacks.setdefault(str(error), []).append(name)
+    problems = [f"Left out: {', '.join(needing)}. {how}" for how, needing in lacks.items()]
     if not opened:
-        raise ConvergeBenchError(problems[0])
+        raise ConvergeBenchError(" ".join(problems[:3]))
     return opened, problems
 
 
@@ -207,6 +222,9 @@ def _units(
         known.setdefault(chain, set()).add(tuple(key))
     asked = None if steps is None else tuple(sorted(set(steps)))
     chains = sorted(store.chains(), key=lambda c: (c.key.source, c.key.id))
+    longest = max((len(c.frames) - 1 for c in chains), default=0)
+    if asked and asked[0] > longest:
+        raise SettingsError(f"no chain has step {asked[0]}; the longest has {longest}")
     alone = [(name,) for name, metric in metrics.items() if metric.spec.isolated]
     together = tuple(name for name in metrics if (name,) not in alone)
     units: list[tuple[Unit, Chain | None]] = [
@@ -265,5 +283,7 @@ def _rows(measured: Measured, result: ScoreResult) -> Sequence[Row]:
     if measured.problem:
         result.problems.append(f"{measured.unit.chain}: {measured.problem}")
     result.new += len(measured.rows)
-    result.null += sum(row[6] is None for row in measured.rows)
+    nulls = [row for row in measured.rows if row[6] is None]
+    result.null += len(nulls)
+    result.reasons.update(f"{metric}: {note}" for _, _, metric, _, _, _, _, note in nulls)
     return measured.rows

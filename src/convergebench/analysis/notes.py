@@ -150,6 +150,11 @@ def _metrics(told: Evidence) -> list[str]:
         f"{name}: has scores but is left out, because it cannot be opened here: {why}"
         for name, why in told.closed.items()
     ]
+    elsewhere = [name for name, spec in told.specs.items() if spec.kind == "no-reference"]
+    if (told.scores["where"] == "registered").any():
+        elsewhere.append("the registered forms")
+    if elsewhere:
+        notes.append(f"In the score files only, not drawn here: {', '.join(elsewhere)}.")
     paired = set(
         told.scores.filter(pl.col("chain").str.starts_with(FLOOR_PREFIX))["metric"].to_list()
     )

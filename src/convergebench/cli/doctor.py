@@ -29,5 +29,5 @@ def doctor(
     if found.failed:
         names = ", ".join(check.metric for check in found.failed)
         raise ConvergeBenchError(
-            f"{names} did not give the known answer; scores from this machine cannot be trusted"
+            f"{names} failed; do not trust scores of this machine before that is mended"
         )

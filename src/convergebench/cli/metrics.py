@@ -30,7 +30,7 @@ def list_(
     for card in found:
         spec = card.spec
         span = f"{spec.typical[0]:g} to {spec.typical[1]:g}" if spec and spec.typical else ""
-        better = "" if spec is None else "↑" if spec.higher_is_better else "↓"
+        better = "" if spec is None or spec.alignment else "↑" if spec.higher_is_better else "↓"
         kind, cost = (spec.kind, spec.cost) if spec else ("", "")
         rows.append((card.name, kind, span, better, cost, card.state))
     usable = sum(not card.missing for card in found)

@@ -74,6 +74,7 @@ def score(
 ) -> None:
     """Compute every score that is missing. Never calls an editor, never computes twice."""
     from convergebench import scorer
+    from convergebench.errors import ConvergeBenchError
 
     names = [word.strip() for word in (metrics or "").split(",") if word.strip()]
     with display("scoring") as shown:
@@ -89,3 +90,5 @@ def score(
             observe=lambda p: shown.update(p.scores_done, p.scores, "", p.event),
         )
     show(result, json)
+    if result.new and result.null == result.new:
+        raise ConvergeBenchError("every score that was asked for came out null; see the reasons")

@@ -39,12 +39,19 @@ def list_(names: Names = None, json: o.Json = False) -> None:
             readable(record["size"]) if record["size"] else "unknown",
             record["licence"],
             record["state"],
-            record["sources"][0] if record["sources"] else "a folder of yours",
+            _briefly(record["sources"]),
         )
         for record in records
     ]
     head = ("name", "what", "needed by", "size", "licence", "state", "first source")
     show(Table("Weights", head, rows), False)
+
+
+def _briefly(sources: list[str]) -> str:
+    """The first source, without the path of an address."""
+    if not sources:
+        return "a folder of yours"
+    return sources[0].split("/")[2] if "://" in sources[0] else sources[0]
 
 
 @app.command(

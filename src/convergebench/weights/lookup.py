@@ -15,7 +15,7 @@ from typing import Final
 
 from convergebench.errors import MetricUnavailable
 from convergebench.weights.digests import Stamps, mismatch
-from convergebench.weights.entries import Cache, Form, Hub, Member, catalogue, readable
+from convergebench.weights.entries import Cache, Form, Hub, Member, catalogue
 
 FOLDERS: Final = "CONVERGEBENCH_WEIGHTS"
 """The environment variable that names folders of weights."""
@@ -165,6 +165,4 @@ def _remedy(name: str, member: Member) -> str:
     put = f"put {member.home}/{member.file.name} into a folder that {FOLDERS} names"
     if not member.remote:
         return f"No source is known: {put}."
-    size = member.file.size or member.file.about
-    told = f" ({readable(size)})" if size else ""
-    return f"Run `convergebench weights pull {name}`{told}, or {put}."
+    return f"Run `convergebench weights pull {name}`, or {put}."
