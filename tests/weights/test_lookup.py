@@ -63,8 +63,8 @@ def test_the_caches_in_order(one: Path, monkeypatch: pytest.MonkeyPatch) -> None
 def test_what_is_missing_names_the_command(one: Path) -> None:
     with pytest.raises(
         MetricUnavailable,
-        match=r"The weights one \(w\.bin\) are not here\. Run `convergebench weights pull one` "
-        r"\(1 kB\), or put one/w\.bin into a folder that CONVERGEBENCH_WEIGHTS names\.",
+        match=r"The weights one \(w\.bin\) are not here\. Run `convergebench weights pull one`, "
+        r"or put one/w\.bin into a folder that CONVERGEBENCH_WEIGHTS names\.",
     ):
         weights.find("one")
 
