@@ -1,8 +1,9 @@
 """Scoring frames with one of pyiqa's networks: the same bits for a frame, whatever its company.
 
 On the CPU frames are scored one by one, because a convolution over a batch may round otherwise
-than over one frame, and gains nothing there. On a GPU frames of one size are scored together, as
-many as the memory bound allows. Whatever a network draws at random comes from the frame's pixels.
+than over one frame; that is slower for small frames only. On a GPU frames of one size are scored
+together, as many as the memory bound allows. Whatever a network draws at random comes from the
+frame's pixels.
 """
 
 from __future__ import annotations
