@@ -1,6 +1,7 @@
 """Our metrics beside pyiqa, piq, scikit-image and lpips: how many times as fast, how different.
 
-    python -m benchmarks.metrics [--size 2048] [--repeats 3] [--threads 2] [--chain 20] [--json]
+    python -m benchmarks.metrics [--size 2048] [--repeats 3] [--threads 2] [--chain 20]
+        [--only NAME] [--json]
 
 One process, the same number of threads for everybody (scikit-image uses one). Every repeat takes a
 new pair of pictures; a function's time is its best over the repeats, and the difference is the
@@ -19,6 +20,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass
+from functools import partial
 
 import cv2
 import numpy as np
@@ -163,6 +165,7 @@ def main() -> None:
     parser.add_argument("--repeats", type=int, default=3)
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--chain", type=int, default=20)
+    parser.add_argument("--only", metavar="NAME", help="one metric, or 'seven'")
     parser.add_argument("--json", action="store_true")
     asked = parser.parse_args()
 
@@ -172,28 +175,29 @@ def main() -> None:
     torch.set_num_threads(asked.threads)
     torch.set_grad_enabled(False)
     data = list(pairs(asked.size, asked.repeats))
-    rows = [
-        *compare(
-            "psnr",
-            {
-                "pyiqa": by_pyiqa("psnr"),
-                "piq": by_piq("psnr"),
-                "scikit-image": by_skimage("peak_signal_noise_ratio"),
-            },
-            data,
-        ),
-        *compare("ssim", {"pyiqa": by_pyiqa("ssim")}, data),
-        *compare(
-            "ssim-rgb",
-            {"scikit-image": by_skimage("structural_similarity", channel_axis=2, **GAUSSIAN)},
-            data,
-        ),
-        *compare("ms-ssim", {"pyiqa": by_pyiqa("ms-ssim")}, data),
-        *(row for name in SEVEN[3:] for row in compare(name, {"pyiqa": by_pyiqa(name)}, data)),
-        chain(asked.chain, asked.size),
-    ]
-    row, decodings = seven(data)
-    rows.append(row)
+    peers: dict[str, dict[str, Callable[[], Peer]]] = {
+        "psnr": {
+            "pyiqa": lambda: by_pyiqa("psnr"),
+            "piq": lambda: by_piq("psnr"),
+            "scikit-image": lambda: by_skimage("peak_signal_noise_ratio"),
+        },
+        "ssim": {"pyiqa": lambda: by_pyiqa("ssim")},
+        "ssim-rgb": {
+            "scikit-image": lambda: by_skimage("structural_similarity", channel_axis=2, **GAUSSIAN)
+        },
+        "ms-ssim": {"pyiqa": lambda: by_pyiqa("ms-ssim")},
+        **{name: {"pyiqa": partial(by_pyiqa, name)} for name in SEVEN[3:]},
+    }
+    rows = []
+    for name, made in peers.items():
+        if asked.only in (None, name):
+            rows += compare(name, {peer: make() for peer, make in made.items()}, data)
+    if asked.only in (None, "lpips"):
+        rows.append(chain(asked.chain, asked.size))
+    decodings = math.nan
+    if asked.only in (None, "seven"):
+        row, decodings = seven(data)
+        rows.append(row)
     if asked.json:
         told = {"rows": [asdict(r) for r in rows], "decodings": decodings, "size": asked.size}
         print(json.dumps(told, indent=1))
@@ -204,7 +208,8 @@ def main() -> None:
         aim = f"{r.aim:g}" if r.aim else ""
         apart = "" if math.isnan(r.difference) else f"{r.difference:.2g}"
         print(f"| {r.metric} | {r.peer} | {r.ratio:.1f} | {aim} | {apart} |")
-    print(f"\nThe seven together take {decodings:.1f} times as long as decoding the PNG (aim: 12).")
+    if not math.isnan(decodings):
+        print(f"\nThe seven take {decodings:.1f} times as long as decoding the PNG (aim: 12).")
 
 
 if __name__ == "__main__":
