@@ -225,7 +225,8 @@ def test_floor_pairs() -> None:
 SCORE = """
 import resource, sys
 from convergebench.scorer import score
-rows = score(sys.argv[1], sys.argv[3].split(","), steps=range(int(sys.argv[2]))).new
+run, steps, metrics, against = sys.argv[1:]
+rows = score(run, metrics.split(","), steps=range(int(steps)), against=against.split(",")).new
 who = (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)
 print(rows, sum(resource.getrusage(one).ru_maxrss for one in who))
 """
@@ -241,11 +242,12 @@ def test_a_long_4k_chain_scores_in_bounded_memory(tmp_path: Path) -> None:
     suite = write_suite(tmp_path / "suite", pictures=[source])
     table = {"suite": str(suite), "editors": ["ref:ramp,step=1"], "cycles": ["copy"], "steps": 100}
     run(tmp_path / "run", table, controls=False)
-    for steps, metrics, count in (
-        (101, "psnr,ssim,ssim-rgb,ssim-uniform", 4 * 2 * 100),
-        (6, "fast", 4 * 2 * 5 + 2 * 6),  # the other four that compare, and two that do not
+    for steps, metrics, against, count in (
+        ("101", "psnr,ssim,ssim-rgb,ssim-uniform", "home", 4 * 100),
+        # the same against previous, the other four that compare, and two that do not
+        ("6", "fast", "home,previous", 4 * 5 + 4 * 2 * 5 + 2 * 6),
     ):
-        command = [sys.executable, "-c", SCORE, str(tmp_path / "run"), str(steps), metrics]
+        command = [sys.executable, "-c", SCORE, str(tmp_path / "run"), steps, metrics, against]
         done = subprocess.run(command, capture_output=True, text=True, check=True)
         rows, kib = (int(word) for word in done.stdout.split())
         assert rows == count
