@@ -72,7 +72,7 @@ def test_what_the_editor_told_is_kept(tmp_path: Path, suite: str) -> None:
     assert (first.call.model, first.call.reasoning) == ("scripted-1", "I copied it.")
     assert (first.attempts, second.attempts) == (1, 2)
     assert first.prompt == "Copy the picture."
-    assert first.inputs == (chain.source.sha256,)
+    assert first.inputs == (chain.frames[0].sha256,)
     assert first.seed == chain.key.seed(1)
 
 

@@ -20,10 +20,17 @@ from pydantic import Field
 from convergebench.cycle import Record
 from convergebench.frame import Frame, sniff
 
-Outcome = Literal["edited", "refused", "no-image", "malformed", "failed", "over-budget"]
+Outcome = Literal[
+    "edited", "refused", "no-image", "malformed", "failed", "over-budget", "missing", "reported"
+]
+"""What a step came to. The last two only come from imports: `missing` is a frame that was made and
+is not there, `reported` one whose scores were published without its picture."""
 
 ENDINGS: frozenset[Outcome] = frozenset(("refused", "no-image", "malformed", "failed"))
 """Outcomes after which a chain has no next input. `over-budget` only pauses it."""
+
+PASSED: frozenset[Outcome] = frozenset(("edited", "missing", "reported"))
+"""Outcomes after which an imported chain goes on: the frame was made, be it here or not."""
 
 
 class Settings(Record):
@@ -149,26 +156,37 @@ class ChainHeader(Record):
 
     chain: ChainKey
     editor_version: str = ""
-    source: FrameRef
+    source: FrameRef | None
     truth: FrameRef | None = None
 
 
 @dataclass(frozen=True)
 class Chain:
-    """A chain as recorded so far."""
+    """A chain as recorded so far. Without a `source` its pictures are not here, only scores."""
 
     key: ChainKey
-    source: FrameRef
+    source: FrameRef | None
     truth: FrameRef | None = None
     editor_version: str = ""
     steps: tuple[Step, ...] = ()
 
     @cached_property
-    def frames(self) -> tuple[FrameRef, ...]:
-        """The source and every edited frame, in order: the index is the step."""
+    def held(self) -> dict[int, FrameRef]:
+        """Every frame that is there, by step; 0 is the source. Imported chains may have gaps."""
+        found = {0: self.source} if self.source else {}
         made = {s.step: s.frame for s in self.steps if s.outcome == "edited" and s.frame}
-        found = [self.source]
-        while (frame := made.get(len(found))) is not None:
+        return found | {step: made[step] for step in sorted(made)}
+
+    @cached_property
+    def reached(self) -> tuple[int, ...]:
+        """The steps whose frame was made, in order, be the frame here or not."""
+        return tuple(sorted({s.step for s in self.steps if s.outcome in ("edited", "reported")}))
+
+    @cached_property
+    def frames(self) -> tuple[FrameRef, ...]:
+        """The source and every frame up to the first gap: the index is the step."""
+        found: list[FrameRef] = []
+        while (frame := self.held.get(len(found))) is not None:
             found.append(frame)
         return tuple(found)
 
@@ -179,8 +197,8 @@ class Chain:
 
     @property
     def length(self) -> int:
-        """Steps completed."""
-        return len(self.frames) - 1
+        """Steps completed without a gap."""
+        return max(0, len(self.frames) - 1)
 
     @property
     def last(self) -> Step | None:
@@ -195,7 +213,7 @@ class Chain:
     @property
     def tip(self) -> FrameRef | None:
         """The next input, or None if the chain has ended."""
-        return None if self.ended else self.frames[-1]
+        return None if self.ended or not self.frames else self.frames[-1]
 
     @property
     def spent(self) -> float:

@@ -60,12 +60,14 @@ def comparisons(
 ) -> list[Comparison]:
     """Everything one metric has to measure on a chain as long as it is now."""
     if spec.kind == "no-reference":
-        return [Comparison(step, "none") for step in range(len(chain.frames))]
+        return [Comparison(step, "none") for step in chain.held]
     if spec.directional:
         return _directions(chain, cycle, source)
     against = wanted.against
     found: list[Comparison] = []
-    for step in range(1, len(chain.frames)):
+    for step in chain.held:
+        if step == 0:
+            continue
         home = cycle.home(step)
         if "home" in against and home is not None and _measurable(home, chain, spec):
             first = (cycle.round_of(step) - 1) * cycle.period + 1
@@ -73,7 +75,7 @@ def comparisons(
             found += _places(Comparison(step, "home", home=home, boxes=boxes), spec)
             if wanted.registered and spec.kind == "full-reference" and not spec.alignment:
                 found.append(Comparison(step, "home", "registered", home))
-        if "previous" in against:
+        if "previous" in against and step - 1 in chain.held:
             boxes = _boxes(cycle, source, range(step, step + 1))
             found += _places(
                 Comparison(step, "previous", home=_exact(cycle, step), boxes=boxes), spec
@@ -90,8 +92,8 @@ def _directions(chain: Chain, cycle: Cycle, source: Source) -> list[Comparison]:
             "previous",
             texts=cycle.edit_at(step).texts(source.description, phrasing, cycle.round_of(step)),
         )
-        for step in range(1, len(chain.frames))
-        if cycle.home(step) is None
+        for step in chain.held
+        if step - 1 in chain.held and cycle.home(step) is None
     ]
 
 
@@ -110,7 +112,7 @@ def floor_pairs(sources: list[str]) -> list[tuple[str, str]]:
 
 
 def _measurable(home: Home, chain: Chain, spec: MetricSpec) -> bool:
-    if home.of == "truth" and chain.truth is None:
+    if (chain.truth if home.of == "truth" else chain.source) is None:
         return False
     return spec.kind == "semantic" or not home.content_only
 

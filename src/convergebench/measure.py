@@ -166,7 +166,7 @@ class Measurer:
 
     def _read(self, chain: Chain, step: int) -> Picture | NoScore:
         """The decoded frame of a step; frame 0, which many chains share, is kept."""
-        ref = chain.frames[step]
+        ref = chain.held[step]
         return self._kept(ref) if step == 0 else self._decode(ref)
 
     def _pair(
@@ -187,7 +187,8 @@ class Measurer:
             home = item.home or Home()
             if home not in homes:
                 origin = chain.truth if home.of == "truth" and chain.truth else chain.source
-                homes[home] = _moved(self._kept(origin), home)
+                kept = self._kept(origin) if origin else NoScore("the source is not here")
+                homes[home] = _moved(kept, home)
             reference = homes[home]
         return reference if isinstance(reference, NoScore) else _view(frame, reference)
 

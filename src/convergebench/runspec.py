@@ -82,7 +82,8 @@ class RunSpec(Record):
 
     def keys(self, suite: Suite) -> list[ChainKey]:
         """Every chain of the run. Raises UnknownName, SettingsError."""
-        sources = [suite.source_named(n) for n in self.sources] or list(suite.source)
+        here = [source for source in suite.source if source.elsewhere is None]
+        sources = [suite.source_named(n) for n in self.sources] or here
         cycles = [suite.cycle_named(n) for n in self.cycles] or list(suite.cycle)
         most = max(cycle.phrasings for cycle in cycles)
         for phrasing in self.settings.phrasing:

@@ -222,7 +222,7 @@ def _units(
         known.setdefault(chain, set()).add(tuple(key))
     asked = None if steps is None else tuple(sorted(set(steps)))
     chains = sorted(store.chains(), key=lambda c: (c.key.source, c.key.id))
-    longest = max((len(c.frames) - 1 for c in chains), default=0)
+    longest = max((max(c.held, default=0) for c in chains), default=0)
     if asked and asked[0] > longest:
         raise SettingsError(f"no chain has step {asked[0]}; the longest has {longest}")
     alone = [(name,) for name, metric in metrics.items() if metric.spec.isolated]

@@ -13,7 +13,14 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Annotated, Any, Self, TypeVar
 
-from pydantic import Field, ValidationError, field_validator, model_validator
+from pydantic import (
+    Field,
+    SerializerFunctionWrapHandler,
+    ValidationError,
+    field_validator,
+    model_serializer,
+    model_validator,
+)
 
 from convergebench import drawing
 from convergebench.cycle import Box, Cycle, Edit, Name, Record, checked_box
@@ -28,7 +35,10 @@ from convergebench.frame import Frame, sha256
 
 
 class Source(Record):
-    """One source image: a file with its checksum, or a scene drawn by our own code."""
+    """One source image: a file with its checksum, or a scene drawn by our own code.
+
+    A source that scores were published for, and whose picture is not here, only says where it is.
+    """
 
     name: Name
     file: str | None = None
@@ -41,6 +51,15 @@ class Source(Record):
     category: str = ""
     description: str = ""
     regions: dict[str, Box] = Field(default_factory=dict)
+    elsewhere: Annotated[str, Field(min_length=1)] | None = None
+
+    @model_serializer(mode="wrap")
+    def _without_elsewhere(self, dump: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        # Suites sealed before there was such a key keep their content hash.
+        told: dict[str, Any] = dump(self)
+        if told.get("elsewhere") is None:
+            told.pop("elsewhere", None)
+        return told
 
     @field_validator("regions")
     @classmethod
@@ -49,7 +68,7 @@ class Source(Record):
 
     @model_validator(mode="after")
     def _one_origin(self) -> Self:
-        if (self.file is None) == (self.draw is None):
+        if sum(told is not None for told in (self.file, self.draw, self.elsewhere)) != 1:
             raise ValueError(f"source {self.name!r}: give either 'file' or 'draw'")
         if self.file and not self.sha256:
             raise ValueError(f"source {self.name!r}: 'sha256' is missing")
@@ -121,13 +140,18 @@ class Suite(Record):
         """Whether a cycle makes sense for a source: not excluded, and its regions are known."""
         if cycle.sources is not None and source.name not in cycle.sources:
             return False
-        if cycle.kind == "restore" and source.file is None:
+        if cycle.kind == "restore" and source.draw is not None:
             return False
         named = [e.region for e in cycle.edit if isinstance(e.region, str)]
         return all(region in source.regions for region in named)
 
     def frame(self, source: Source, size: int | None = None) -> Frame:
         """The source image. Raises SuiteError when its file is missing or altered."""
+        if source.elsewhere is not None:
+            raise SuiteError(
+                f"source {source.name!r}: its picture is not here ({source.elsewhere}). Import it, "
+                "or choose other sources."
+            )
         if source.draw is not None:
             side = size or self.size
             return Frame.of_pixels(drawing.scene(source.draw, side, side))

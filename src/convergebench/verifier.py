@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from convergebench.chain import Chain, FrameRef
+from convergebench.chain import PASSED, Chain, FrameRef
 from convergebench.errors import StoreDamaged
 from convergebench.store import RunStore
 from convergebench.table import Table
@@ -113,29 +113,35 @@ def verify(
 
 
 def _refs(chain: Chain) -> Iterator[FrameRef]:
-    yield chain.source
-    if chain.truth:
-        yield chain.truth
+    yield from (ref for ref in (chain.source, chain.truth) if ref)
     yield from (step.frame for step in chain.steps if step.frame)
 
 
 def _inconsistencies(store: RunStore, chain: Chain) -> Iterator[str]:
-    """Steps out of order, frames made twice, inputs that are not the frames they should be."""
+    """Steps out of order, frames made twice, inputs that are not the frames they should be.
+
+    An imported chain may have gaps, each with a record that says so; what was made from a frame
+    that is not there names no inputs.
+    """
     cycle = store.suite.cycle_of(chain.key.cycle)
-    frames = [chain.source.sha256]
+    frames = {0: chain.source.sha256} if chain.source else {}
+    last = 0
     for step in chain.steps:
         where = f"{chain.key.id}: step {step.step}"
-        if step.step != len(frames):
-            yield f"{where} is recorded after step {len(frames) - 1}"
+        if step.step > last + 1 or step.step in frames:
+            yield f"{where} is recorded after step {last}"
             return
-        expected = tuple(frames[i] for i in cycle.inputs_at(step.step))
-        if step.inputs != expected:
+        made_from = [frames.get(i) for i in cycle.inputs_at(step.step)]
+        expected = tuple(digest for digest in made_from if digest)
+        if step.inputs != (expected if len(expected) == len(made_from) else ()):
             yield f"{where} was not made from the frames before it"
         if step.outcome == "edited":
             if step.frame is None:
                 yield f"{where} is marked edited but names no frame"
                 return
-            frames.append(step.frame.sha256)
+            frames[step.step] = step.frame.sha256
+        if step.outcome in PASSED:
+            last = max(last, step.step)
 
 
 def _hash(path: Path) -> str:

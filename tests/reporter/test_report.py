@@ -232,7 +232,7 @@ def test_a_returned_size_is_told_where_it_differs(made_report: Report, made_run:
         differs = {
             f"{f.width}×{f.height}"
             for f in chain.frames
-            if (f.width, f.height) != (chain.source.width, chain.source.height)
+            if (f.width, f.height) != (chain.frames[0].width, chain.frames[0].height)
         }
         assert told == differs
         seen |= told

@@ -71,7 +71,10 @@ def write_suite(
 def records(path: Path) -> dict[str, Any]:
     """All of a run that must not depend on when it was made or how often it was interrupted."""
     chains = {
-        chain.key.id: (chain.source.sha256, [step.timeless() for step in chain.steps])
+        chain.key.id: (
+            chain.source and chain.source.sha256,
+            [step.timeless() for step in chain.steps],
+        )
         for chain in RunStore.open(path).chains()
     }
     frames = sorted(p.name for p in (path / "frames").glob("??/*"))

@@ -82,8 +82,8 @@ def chain_table(chains: Sequence[Chain], suite: Suite, plan: RunSpec | None = No
     longest: dict[tuple[str, str], int] = {}
     for chain in chains:
         variant = (chain.key.cycle, chain.key.settings.label)
-        longest[variant] = max(longest.get(variant, 0), chain.length)
-    counts: dict[tuple[str, bool, int], int] = {}
+        longest[variant] = max(longest.get(variant, 0), *chain.reached, 0)
+    homes: dict[tuple[str, bool, int], list[int]] = {}
     rows = []
     for name, key in keys.items():
         found = known.get(name)
@@ -92,11 +92,12 @@ def chain_table(chains: Sequence[Chain], suite: Suite, plan: RunSpec | None = No
             steps = plan.steps_of(course.cycle)
         else:
             steps = longest[key.cycle, key.settings.label]
-        length = min(found.length if found else 0, steps)
-        for far in (steps, length):
-            if (key.cycle, course.truth, far) not in counts:
-                counts[key.cycle, course.truth, far] = len(course.homecomings(far))
-        rounds, made = (counts[key.cycle, course.truth, far] for far in (steps, length))
+        reached = [step for step in found.reached if step <= steps] if found else []
+        length = max(reached, default=0)
+        if (key.cycle, course.truth, steps) not in homes:
+            homes[key.cycle, course.truth, steps] = course.homecomings(steps)
+        rounds = len(homes[key.cycle, course.truth, steps])
+        made = len(set(reached).intersection(homes[key.cycle, course.truth, steps]))
         row = _row(key, found, course)
         row |= {"steps": steps, "rounds": rounds, "made": made}
         short = made < rounds if rounds else length < steps or not steps
@@ -119,7 +120,7 @@ def _row(key: ChainKey, chain: Chain | None, course: _Course) -> dict[str, Any]:
         "editor": key.editor,
         "settings": key.settings.label,
         "repeat": key.repeat,
-        "length": chain.length if chain else 0,
+        "length": max(chain.reached, default=0) if chain else 0,
         "ended": chain.last.outcome if chain and chain.ended and chain.last else None,
         "begun": chain is not None,
         "has_home": bool(course.homecomings(course.cycle.period)),
@@ -133,11 +134,11 @@ def homecomings(chains: Sequence[Chain], suite: Suite) -> pl.DataFrame:
     rows: list[tuple[str, int, int]] = []
     for chain in chains:
         course = _course(chain.key, chain, suite)
-        variant = (chain.key.cycle, course.truth, chain.length)
+        variant = (chain.key.cycle, course.truth, max(chain.reached, default=0))
         if variant not in known:
-            known[variant] = course.homecomings(chain.length)
-        name = chain.key.id
-        rows += [(name, step, n) for n, step in enumerate(known[variant], 1)]
+            known[variant] = course.homecomings(variant[2])
+        name, reached = chain.key.id, set(chain.reached)
+        rows += [(name, step, n) for n, step in enumerate(known[variant], 1) if step in reached]
     schema = {"chain": pl.String(), "step": pl.Int32(), "n": pl.Int32()}
     return pl.DataFrame(rows, schema=schema, orient="row")
 

@@ -113,7 +113,8 @@ def _row(
     inks: Mapping[str, Ink],
 ) -> Row:
     nothing = Picture(None, None)
-    cells = [Cell(0, pictures.get(chain.source.sha256, nothing), home="", size="")]
+    source = pictures.get(chain.source.sha256, nothing) if chain.source else nothing
+    cells = [Cell(0, source, home="", size="")]
     for number in range(1, max(steps, default=0) + 1):
         step = steps.get(number)
         if step is None:
@@ -160,8 +161,10 @@ def home_words(home: Home) -> str:
     return ", ".join(words)
 
 
-def _size(frame: FrameRef, source: FrameRef, home: Home | None) -> str:
+def _size(frame: FrameRef, source: FrameRef | None, home: Home | None) -> str:
     """The returned size where it is not the source's (turned, if home is)."""
+    if source is None:
+        return ""
     expected = (source.width, source.height)
     if home is not None and home.quarters % 2:
         expected = (source.height, source.width)
