@@ -32,6 +32,10 @@ Name = Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9._-]*$", max_length=60)]
 _INPUT = re.compile(r"^(previous|source|back [1-9][0-9]*)$")
 
 
+NOT_RECORDED: Final = "(not recorded)"
+"""The prompt of an imported edit that nobody wrote down."""
+
+
 class Record(BaseModel):
     """Base of everything that crosses the disk: immutable, and no key is ignored."""
 
