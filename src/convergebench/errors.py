@@ -4,7 +4,8 @@ ConvergeBenchError                 one clear sentence; the command line prints i
 ├── InputError                     what the user gave cannot be used
 │   ├── UnknownName                no plug-in, source or cycle of that name; offers near matches
 │   ├── SuiteError                 a suite file, or a file it names, is not what it should be
-│   └── SettingsError              run settings that are wrong or contradict each other
+│   ├── SettingsError              run settings that are wrong or contradict each other
+│   └── ImportProblem              what is to be imported is not what it should be
 ├── StoreError                     the run directory cannot be used as asked
 │   ├── StoreBusy                  another process is writing to it
 │   ├── StoreMismatch              it belongs to another suite or suite version
@@ -58,6 +59,10 @@ class SuiteError(InputError):
 
 class SettingsError(InputError):
     """Run settings that are wrong or contradict each other."""
+
+
+class ImportProblem(InputError):
+    """What is to be imported is missing, contradictory or laid out in a way nobody described."""
 
 
 class StoreError(ConvergeBenchError):

@@ -1,0 +1,293 @@
+"""What an import finds: pictures and scores, under the names their layout gives them.
+
+A *layout* reads a folder or a file and answers with `Finds`. It decodes nothing and hashes nothing:
+it only says which bytes are which frame of which *track* (a chain as its origin names it). Turning
+tracks into chains, and seeing what is missing, repeated or contradictory, is `assembly`'s work.
+"""
+
+from __future__ import annotations
+
+import fnmatch
+import json
+import os
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import Any, Literal
+
+from convergebench.chain import Call, Outcome, Settings
+from convergebench.errors import ImportProblem
+
+IMAGES = frozenset((".png", ".jpg", ".jpeg", ".webp", ".avif", ".gif", ".bmp", ".tif", ".tiff"))
+"""Endings of the files that count as pictures."""
+
+Kind = Literal[
+    "round-trip", "replicate", "mirror", "rotate", "reconstruct", "recolour", "accumulate",
+    "cross", "restore", "free",
+]  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where the bytes of a picture are: a file, or a part of one (a member of a tar archive).
+
+    Attributes:
+        name: Path below the root of the import, with `/`; for messages and the record.
+        path: The file to read.
+        offset: Where in the file the bytes begin.
+        length: How many they are; all of the file when None.
+    """
+
+    name: str
+    path: Path
+    offset: int = 0
+    length: int | None = None
+
+    def read(self) -> bytes:
+        """The bytes. Raises ImportProblem."""
+        try:
+            with open(self.path, "rb", buffering=0) as file:
+                if self.length is None:
+                    return file.readall()
+                file.seek(self.offset)
+                data = file.read(self.length) or b""
+        except OSError as error:
+            raise ImportProblem(f"cannot read {self.name} ({error.strerror})") from error
+        if len(data) != self.length:
+            raise ImportProblem(f"cannot read {self.name}: {self.path.name} is cut short")
+        return data
+
+
+@dataclass(frozen=True)
+class Track:
+    """A chain, by the names its origin has for source, cycle and editor."""
+
+    source: str
+    cycle: str
+    editor: str
+    repeat: int = 0
+    settings: Settings = field(default_factory=Settings)
+
+    def __str__(self) -> str:
+        words = [self.editor, self.source, self.cycle, self.settings.label]
+        words.append(f"repeat {self.repeat}" if self.repeat else "")
+        return " · ".join(word for word in words if word)
+
+
+@dataclass(frozen=True)
+class FoundFrame:
+    """One step of a track: a picture, or the record that there is none.
+
+    Attributes:
+        track: Whose step it is.
+        step: Which; 0 is the source.
+        place: Where its bytes are; None for a step that failed or was only reported.
+        prompt: What was asked, where that is known.
+        outcome: Other than `edited` only where the origin says so (`success: false`).
+        detail: The reason, where the outcome is not `edited`.
+        call: What is known about the call: model, reasoning, cost, parameters.
+        seed: The seed sent, where that is known.
+        notes: What a reader must know of the bytes: "from a video: lossy".
+    """
+
+    track: Track
+    step: int
+    place: Place | None
+    prompt: str | None = None
+    outcome: Outcome = "edited"
+    detail: str = ""
+    call: Call = field(default_factory=Call)
+    seed: int | None = None
+    notes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class FoundScore:
+    """A published score. `metric` is our name for it where it is the same, else the origin's."""
+
+    track: Track
+    step: int
+    metric: str
+    value: float | None
+    note: str = ""
+    against: Literal["home", "previous", "none"] = "home"
+
+
+@dataclass(frozen=True)
+class FoundCycle:
+    """A cycle: its kind, and its edits' prompts (None where not recorded).
+
+    Without prompts there are as many edits as the kind has, none of them recorded.
+    """
+
+    kind: Kind
+    prompts: tuple[str | None, ...] = ()
+    category: str = ""
+    description: str = ""
+
+
+@dataclass(frozen=True)
+class FoundSource:
+    """What is known about a source: its picture and truth, where they stand apart from chains."""
+
+    place: Place | None = None
+    truth: Place | None = None
+    category: str = ""
+    description: str = ""
+    licence: str = ""
+
+
+@dataclass(frozen=True)
+class Conflict:
+    """One key with several values that differ: a step with two pictures, a score with two values.
+
+    Attributes:
+        key: Which, in words.
+        values: The values, in words: file names, numbers.
+    """
+
+    key: str
+    values: tuple[str, ...]
+
+
+@dataclass
+class Finds:
+    """All that a layout found. `cycles` and `sources` are keyed by the names used in tracks.
+
+    Attributes:
+        frames: Every step, in any order; the same step twice is for `assembly` to judge.
+        scores: Published scores, each key once.
+        cycles: What is known about the cycles.
+        sources: What is known about the sources, where there is more than their step 0.
+        floors: Published floors by metric.
+        expected: How many steps a track was meant to have, where the origin says so.
+        conflicts: Keys of scores with values that differ.
+        collapsed: How many keys of scores came repeatedly with equal values.
+        keys: How many keys of scores there are in all.
+        unread: Files that this layout has no use for.
+        notes: What the user must know, a sentence each.
+        cleanup: Called when the import is over (scratch files of films and archives).
+    """
+
+    frames: list[FoundFrame] = field(default_factory=list)
+    scores: list[FoundScore] = field(default_factory=list)
+    cycles: dict[str, FoundCycle] = field(default_factory=dict)
+    sources: dict[str, FoundSource] = field(default_factory=dict)
+    floors: dict[str, float] = field(default_factory=dict)
+    expected: dict[Track, int] = field(default_factory=dict)
+    conflicts: list[Conflict] = field(default_factory=list)
+    collapsed: int = 0
+    keys: int = 0
+    unread: list[str] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+    cleanup: Callable[[], None] | None = None
+
+
+@dataclass(frozen=True)
+class Wishes:
+    """What the user said; everything is optional and beats what a layout would take.
+
+    Attributes:
+        editor: Name for all editors that the layout has no name for.
+        source: Likewise for sources.
+        cycle: Likewise for cycles.
+        kind: What the cycles are, where the layout cannot know.
+        prompts: The edits' prompts, in order.
+        pattern: Where frames are, with named fields.
+        source_pattern: Where sources are, if apart.
+        truth_pattern: Where ground truths are.
+        first: The number that the source has in numbered files.
+        every: Of a film, every so many frames.
+        columns: Our field names to the table's column names.
+        metrics: Our metric names to the table's column names.
+        drop: Columns not to read.
+        keep_constant: Keep a distance that is 0 in every row, which was probably never computed.
+        conflicts: What to do with keys that have several values.
+        steps: How many steps every chain was meant to have.
+        origin: Name of where all this is from.
+        licence: Licence of the sources.
+    """
+
+    editor: str | None = None
+    source: str | None = None
+    cycle: str | None = None
+    kind: Kind | None = None
+    prompts: tuple[str, ...] = ()
+    pattern: str | None = None
+    source_pattern: str | None = None
+    truth_pattern: str | None = None
+    first: int = 0
+    every: int = 1
+    columns: Mapping[str, str] = field(default_factory=dict)
+    metrics: Mapping[str, str] = field(default_factory=dict)
+    floors: Mapping[str, float] = field(default_factory=dict)
+    drop: tuple[str, ...] = ()
+    keep_constant: bool = False
+    conflicts: Literal["refuse", "repeat"] = "refuse"
+    steps: int | None = None
+    origin: str | None = None
+    licence: str = "unknown (imported)"
+
+
+class Look:
+    """A folder (or one file) as layouts see it: names first, contents on demand."""
+
+    def __init__(self, root: Path) -> None:
+        self.root = root
+
+    @property
+    def is_file(self) -> bool:
+        """Whether a single file is imported."""
+        return self.root.is_file()
+
+    @cached_property
+    def files(self) -> tuple[str, ...]:
+        """Every file below the root, sorted, hidden ones aside; of a file its own name."""
+        if self.is_file:
+            return (self.root.name,)
+        found: list[str] = []
+        for folder, folders, names in os.walk(self.root):
+            folders[:] = sorted(name for name in folders if not name.startswith("."))
+            below = os.path.relpath(folder, self.root).replace(os.sep, "/")
+            head = "" if below == "." else f"{below}/"
+            found += [head + name for name in names if not name.startswith(".")]
+        return tuple(sorted(found))
+
+    @cached_property
+    def images(self) -> tuple[str, ...]:
+        """The files that are pictures by their ending."""
+        return tuple(name for name in self.files if os.path.splitext(name)[1].lower() in IMAGES)
+
+    def matching(self, glob: str) -> list[str]:
+        """The files whose path matches a glob (`*` also matches `/`)."""
+        return [name for name in self.files if fnmatch.fnmatchcase(name, glob)]
+
+    def place(self, name: str) -> Place:
+        """The place of a file."""
+        return Place(name, self.root if self.is_file else self.root / name)
+
+    def json(self, name: str) -> Any:
+        """A JSON file's content. Raises ImportProblem."""
+        try:
+            return json.loads(self.place(name).read())
+        except ValueError as error:
+            raise ImportProblem(f"{name} is not valid JSON: {error}") from error
+
+
+@dataclass(frozen=True)
+class Layout:
+    """A way of laying out what is imported.
+
+    Attributes:
+        name: As in `--layout NAME`.
+        summary: One line: what it looks like on the disk.
+        recognise: Why a folder is laid out so, in a few words; empty when it is not. Must be
+            strict: two layouts that both say yes make the user choose.
+        read: What is there, as far as this layout understands it. Raises ImportProblem.
+    """
+
+    name: str
+    summary: str
+    recognise: Callable[[Look], str]
+    read: Callable[[Look, Wishes], Finds]
