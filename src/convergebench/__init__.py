@@ -15,10 +15,13 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from convergebench.agreement import compare_scores
     from convergebench.analysis import analyze
+    from convergebench.bundler import bundle
     from convergebench.demonstration import demo
     from convergebench.errors import ConvergeBenchError
     from convergebench.frame import Frame
+    from convergebench.importer import import_run
     from convergebench.planner import plan
     from convergebench.registry import (
         editor_names,
@@ -33,6 +36,7 @@ if TYPE_CHECKING:
     from convergebench.scorer import score
     from convergebench.store import RunStore
     from convergebench.suite import check_suite
+    from convergebench.unbundler import unbundle
     from convergebench.verifier import verify
 
 _HOME = {
@@ -41,9 +45,12 @@ _HOME = {
     "RunSpec": "runspec",
     "RunStore": "store",
     "analyze": "analysis",
+    "bundle": "bundler",
     "check_suite": "suite",
+    "compare_scores": "agreement",
     "demo": "demonstration",
     "editor_names": "registry",
+    "import_run": "importer",
     "open_editor": "registry",
     "open_metric": "registry",
     "open_suite": "registry",
@@ -52,6 +59,7 @@ _HOME = {
     "report": "reporter",
     "run": "runner",
     "score": "scorer",
+    "unbundle": "unbundler",
     "verify": "verifier",
 }
 
@@ -61,9 +69,12 @@ __all__ = [
     "RunSpec",
     "RunStore",
     "analyze",
+    "bundle",
     "check_suite",
+    "compare_scores",
     "demo",
     "editor_names",
+    "import_run",
     "open_editor",
     "open_metric",
     "open_suite",
@@ -72,6 +83,7 @@ __all__ = [
     "report",
     "run",
     "score",
+    "unbundle",
     "verify",
 ]
 

@@ -13,7 +13,7 @@ from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Final, Literal
 
 from pydantic import Field
 
@@ -30,7 +30,10 @@ ENDINGS: frozenset[Outcome] = frozenset(("refused", "no-image", "malformed", "fa
 """Outcomes after which a chain has no next input. `over-budget` only pauses it."""
 
 PASSED: frozenset[Outcome] = frozenset(("edited", "missing", "reported"))
-"""Outcomes after which an imported chain goes on: the frame was made, be it here or not."""
+"""Outcomes that are nobody's failure: the frame was made, be it here or not."""
+
+IMPORTED: Final = "imported"
+"""The editor version of chains whose editor we never called; they may have gaps."""
 
 
 class Settings(Record):

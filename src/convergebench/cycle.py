@@ -200,6 +200,19 @@ def grey(pixels: NDArray[np.uint8]) -> NDArray[np.uint8]:
     return np.repeat(luma.astype(np.uint8)[..., None], 3, axis=2)
 
 
+CycleKind = Literal[
+    "round-trip",
+    "replicate",
+    "mirror",
+    "rotate",
+    "reconstruct",
+    "recolour",
+    "accumulate",
+    "cross",
+    "restore",
+    "free",
+]
+
 CYCLE_EDITS: Final = {
     "round-trip": 2,
     "replicate": 1,
@@ -218,18 +231,7 @@ class Cycle(Record):
 
     name: Name
     version: Annotated[int, Field(ge=1)] = 1
-    kind: Literal[
-        "round-trip",
-        "replicate",
-        "mirror",
-        "rotate",
-        "reconstruct",
-        "recolour",
-        "accumulate",
-        "cross",
-        "restore",
-        "free",
-    ]
+    kind: CycleKind
     category: str = ""
     description: str = ""
     sources: tuple[str, ...] | None = None

@@ -5,7 +5,8 @@ ConvergeBenchError                 one clear sentence; the command line prints i
 │   ├── UnknownName                no plug-in, source or cycle of that name; offers near matches
 │   ├── SuiteError                 a suite file, or a file it names, is not what it should be
 │   ├── SettingsError              run settings that are wrong or contradict each other
-│   └── ImportProblem              what is to be imported is not what it should be
+│   ├── ImportProblem              what is to be imported is not what it should be
+│   └── BundleError                a file that is no whole and safe bundle, or a run unfit for one
 ├── StoreError                     the run directory cannot be used as asked
 │   ├── StoreBusy                  another process is writing to it
 │   ├── StoreMismatch              it belongs to another suite or suite version
@@ -26,7 +27,7 @@ from __future__ import annotations
 import difflib
 import os
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 
 class ConvergeBenchError(Exception):
@@ -63,6 +64,22 @@ class SettingsError(InputError):
 
 class ImportProblem(InputError):
     """What is to be imported is missing, contradictory or laid out in a way nobody described."""
+
+
+class BundleError(InputError):
+    """A file is not a whole and safe bundle, or a run cannot be made into one.
+
+    Args:
+        message: What is wrong, and what to do.
+        defects: What is wrong, file by file.
+    """
+
+    def __init__(self, message: str, defects: Sequence[str] = ()) -> None:
+        shown = [f"  {text}" for text in defects[:20]]
+        if len(defects) > len(shown):
+            shown.append(f"  … and {len(defects) - len(shown)} more")
+        super().__init__("\n".join([message, *shown]))
+        self.defects = tuple(defects)
 
 
 class StoreError(ConvergeBenchError):

@@ -15,6 +15,7 @@ from typing import Any
 from pydantic import ValidationError
 
 from convergebench.chain import Chain, ChainKey, FrameRef
+from convergebench.cycle import NOT_RECORDED
 from convergebench.editor import Editor, EditorSpec
 from convergebench.errors import SettingsError, SuiteError, explain
 from convergebench.frame import Frame
@@ -252,6 +253,7 @@ def plan_job(
     job: Job, keys: list[ChainKey], editors: Mapping[str, Editor], sizes: Mapping[str, int]
 ) -> Plan:
     """The plan of a job, given its chains, its editors and its sources' sizes in bytes."""
+    _require_prompts(job.suite, keys)
     chains = {c.key: c for c in job.store.chains()} if job.store else {}
     rows = [
         _row(job, name, editor, [k for k in keys if k.editor == name], chains, sizes)
@@ -259,6 +261,18 @@ def plan_job(
     ]
     spent = sum(chain.spent for chain in chains.values())
     return Plan(job.suite.label, tuple(rows), job.spec.budget, spent)
+
+
+def _require_prompts(suite: Suite, keys: list[ChainKey]) -> None:
+    """Raise SettingsError where an editor would be sent a prompt that nobody recorded."""
+    for key in keys:
+        if key.editor.startswith("ref:"):
+            continue  # reference editors read operations, not prompts
+        if any(edit.prompt == NOT_RECORDED for edit in suite.cycle_of(key.cycle).edit):
+            raise SettingsError(
+                f"the prompts of cycle {key.cycle} were not recorded when it was imported, so "
+                f"{key.editor} cannot be asked. Import again with --prompt, or choose other cycles."
+            )
 
 
 def _row(

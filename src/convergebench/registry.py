@@ -1,4 +1,4 @@
-"""Editors, metrics and suites by name, through entry points. Built-ins are plug-ins too.
+"""Editors, metrics, suites and layouts by name, through entry points. Built-ins are plug-ins too.
 
 Listing imports nothing. A plug-in that cannot be loaded is an error when it is asked for, and a
 listed defect otherwise; so is a name that two packages claim.
@@ -25,7 +25,7 @@ from convergebench.errors import ConvergeBenchError, PluginBroken, SettingsError
 from convergebench.metric import Metric, MetricSpec, Needs
 from convergebench.suite import Suite, load_suite
 
-GROUPS: Final = ("editors", "metrics", "suites")
+GROUPS: Final = ("editors", "layouts", "metrics", "suites")
 METRIC_ALIASES: Final = {
     "ciede": "ciede2000",
     "lpips-alex": "lpips",
@@ -178,6 +178,11 @@ def open_suite(name: str | Path) -> Suite:
         return load_suite(Path(name))
     found = _call(_load("suites", name), f"suite {name!r}", {})
     return found if isinstance(found, Suite) else load_suite(Path(found))
+
+
+def open_plugin(group: str, name: str) -> Any:
+    """What a plug-in's factory makes without options. Raises UnknownName, PluginBroken."""
+    return _call(_load(group, name), f"{group[:-1]} {name!r}", {})
 
 
 def names(group: str) -> list[str]:

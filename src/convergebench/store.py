@@ -69,6 +69,7 @@ class RunInfo(Record):
     fingerprint: str
     size: int
     created: str
+    imported: bool = False
 
 
 class RunStore:
@@ -81,14 +82,21 @@ class RunStore:
         self._reserve: Reserve | None = None
 
     @classmethod
-    def create(cls, path: Path, suite: Suite, size: int) -> Self:
-        """Make a new run directory. Raises StoreError when the place is taken."""
+    def create(cls, path: Path, suite: Suite, size: int, *, imported: bool = False) -> Self:
+        """Make a new run directory. Raises StoreError when the place is taken.
+
+        The suite of an `imported` run was made from what was imported, and grows with it.
+        """
         if path.exists() and (not path.is_dir() or any(path.iterdir())):
             raise StoreError(
                 f"{path} exists and is not a run directory. Choose another path, or empty it."
             )
         info = RunInfo(
-            suite=suite.label, fingerprint=suite.content_hash(), size=size, created=_now()
+            suite=suite.label,
+            fingerprint=suite.content_hash(),
+            size=size,
+            created=_now(),
+            imported=imported,
         )
         with plain_errors(path):
             for part in ("frames/.new", "chains", "scores"):
@@ -121,6 +129,16 @@ class RunStore:
         if info.format != FORMAT:
             raise StoreError(f"{path} has format {info.format}, this version reads {FORMAT}")
         return cls(path, info, suite)
+
+    def extended(self, suite: Suite) -> Self:
+        """This run with the grown suite of an import, on the disk as well."""
+        info = self.info.model_copy(update={"fingerprint": suite.content_hash()})
+        store = type(self)(self.path, info, suite)
+        if (info, suite) != (self.info, self.suite):
+            with plain_errors(self.path):
+                store._write_file("suite.json", suite.model_dump_json(indent=1).encode())
+                store._write_file("run.json", info.model_dump_json(indent=1).encode())
+        return store
 
     @classmethod
     def is_run(cls, path: Path) -> bool:

@@ -8,6 +8,7 @@ import pytest
 
 from convergebench.analysis.roster import chain_table, expected, home_scores, homecomings
 from convergebench.chain import Chain, Settings
+from convergebench.gathering import Plan
 from convergebench.runspec import RunSpec
 from convergebench.suite import Suite, load_suite
 from tests.analysis.handmade import (
@@ -26,6 +27,10 @@ from tests.support.runs import CYCLES, write_suite
 @pytest.fixture
 def suite(tmp_path: Path) -> Suite:
     return load_suite(write_suite(tmp_path / "suite", cycles=CYCLES + MORE_CYCLES))
+
+
+def planned(chains: list[Chain], suite: Suite, spec: RunSpec) -> pl.DataFrame:
+    return chain_table(chains, suite, Plan.of(spec, chains, suite))
 
 
 def counted(chain: Chain, suite: Suite) -> list[tuple[int, int]]:
@@ -127,7 +132,7 @@ def test_without_a_plan_the_longest_chain_of_cycle_and_settings_counts(suite: Su
 
 def test_a_plan_adds_the_chains_not_begun(suite: Suite) -> None:
     plan = RunSpec(editors=("a", "b"), cycles=("ball",), rounds=3, controls=False)
-    table = chain_table([chain_of("s0", "ball", "a", 4)], suite, plan)
+    table = planned([chain_of("s0", "ball", "a", 4)], suite, plan)
     assert rows_of(table, "editor", "source", "length", "steps", "rounds", "made", "begun") == [
         ("a", "s0", 4, 6, 3, 2, True),
         ("a", "s1", 0, 6, 3, 0, False),
@@ -144,7 +149,7 @@ def test_a_chain_that_failed_after_its_last_homecoming_has_not_failed(suite: Sui
         chain_of("s0", "more", "a", 1, "refused"),
         chain_of("s1", "more", "a", 2, "refused"),
     ]
-    table = chain_table(chains, suite, plan)
+    table = planned(chains, suite, plan)
     assert rows_of(table, "source", "cycle", "failed") == [
         ("s0", "ball@1", False),
         ("s0", "more@1", True),
@@ -176,7 +181,7 @@ def test_what_should_have_a_value(suite: Suite) -> None:
 def test_rounds_beyond_the_plan_are_expected_where_they_were_made(suite: Suite) -> None:
     plan = RunSpec(editors=("a",), sources=("s0",), cycles=("copy",), rounds=2, controls=False)
     chains = [chain_of("s0", "copy", "a", 3)]
-    table = chain_table(chains, suite, plan)
+    table = planned(chains, suite, plan)
     assert rows_of(table, "length", "steps", "rounds", "made") == [(3, 2, 2, 2)]
     grid = expected(table, homecomings(chains, suite), [SSIM])
     assert grid["n"].to_list() == [1, 2, 3]

@@ -49,7 +49,7 @@ def test_every_link_stays_in_the_folder_and_resolves(made_report: Report) -> Non
 
 
 def test_a_moved_folder_needs_neither_the_run_nor_its_place(own_run: Path, tmp_path: Path) -> None:
-    folder = report(own_run, tmp_path / "out" / "pages").path.parent
+    folder = report(own_run, out=tmp_path / "out" / "pages").path.parent
     moved = tmp_path / "else where"
     shutil.move(folder, moved)
     shutil.rmtree(own_run)
@@ -129,7 +129,7 @@ def test_full_frames_are_copied_where_links_cannot_be(
         raise OSError(errno.EXDEV, "Invalid cross-device link")
 
     monkeypatch.setattr(os, "link", link)
-    folder = report(own_run, tmp_path / "pages").path.parent
+    folder = report(own_run, out=tmp_path / "pages").path.parent
     stored = {p.name: p.read_bytes() for p in (own_run / "frames").glob("[0-9a-f][0-9a-f]/*")}
     copied = list((folder / "frames").glob("*/*"))
     assert {p.name: p.read_bytes() for p in copied} == stored
@@ -152,20 +152,20 @@ def test_a_folder_with_something_else_is_left_alone(own_run: Path, tmp_path: Pat
     taken.mkdir()
     (taken / "index.html").write_text("mine")
     with pytest.raises(StoreError, match=r"is not a report\. Choose another folder"):
-        report(own_run, taken)
+        report(own_run, out=taken)
     assert [p.name for p in taken.iterdir()] == ["index.html"]
     with pytest.raises(StoreError, match="is not a report"):
-        report(own_run, own_run)
+        report(own_run, out=own_run)
     with pytest.raises(StoreError, match="is not a report"):
-        report(own_run, taken / "index.html")
+        report(own_run, out=taken / "index.html")
 
 
 def test_the_report_of_another_run_is_left_alone(own_run: Path, tmp_path: Path) -> None:
-    folder = report(own_run, tmp_path / "pages").path.parent
+    folder = report(own_run, out=tmp_path / "pages").path.parent
     told = json.loads((own_run / "run.json").read_text())
     (own_run / "run.json").write_text(json.dumps({**told, "created": "2001-01-01T00:00:00Z"}))
     with pytest.raises(StoreError, match="holds the report of another run"):
-        report(own_run, folder)
+        report(own_run, out=folder)
 
 
 def test_a_run_without_scores_is_an_error(own_run: Path) -> None:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Any, Final
 
-from pydantic import FiniteFloat
+from pydantic import FiniteFloat, SerializerFunctionWrapHandler, model_serializer
 
 from convergebench.cycle import Record
 from convergebench.table import Cell, Table
@@ -17,6 +17,13 @@ DIMENSIONS: Final = {"quality": ("psnr", "ssim", "lpips"), "semantic": ("clip",)
 
 HEADLINE: Final = "headline"
 """The time until the first dimension falls, where metrics have their half-lives."""
+
+
+HELD: Final = ("edited", "missing", "reported")
+"""Outcomes of steps that gave a frame, be it here or not."""
+
+LITERAL: Final = " (literal)"
+"""Ends the name of a half-life by the literal rule, where there is no floor for the other."""
 
 
 class Finding(Record):
@@ -75,6 +82,8 @@ class Standing(Record):
         why_unranked: The reason.
         failed: Chains that ended too early because it refused or failed.
         unmeasurable: Chains whose cycle has no home for the ranking metrics.
+        runs: The runs its chains are from, where there are several.
+        origin: Who published its scores, where they were not measured here.
     """
 
     editor: str
@@ -92,6 +101,17 @@ class Standing(Record):
     why_unranked: str = ""
     failed: int = 0
     unmeasurable: int = 0
+    runs: tuple[str, ...] = ()
+    origin: str = ""
+
+    @model_serializer(mode="wrap")
+    def _short(self, dump: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        return _without(dump(self), "runs", "origin")
+
+    @property
+    def lost(self) -> int:
+        """Steps that gave no frame; one that was made and is not here is no failure."""
+        return sum(n for outcome, n in self.outcomes.items() if outcome not in HELD)
 
     @property
     def place(self) -> str:
@@ -102,11 +122,20 @@ class Standing(Record):
         return f"{self.best_rank}–{self.worst_rank}" if tied else f"{self.best_rank}"
 
 
+class RunFacts(Record):
+    """One of several runs: what it is called here, and what it was made from."""
+
+    name: str
+    suite: str
+    fingerprint: str
+    created: str
+
+
 class Findings(Record):
     """Everything `report` shows.
 
     Attributes:
-        run: The run directory's name.
+        run: The run directory's name; of several all of them.
         suite: Name and version.
         metrics: Name and version of every metric that has scores and can be opened.
         common: Chains of each ranked editor that the ranking rests on.
@@ -117,6 +146,8 @@ class Findings(Record):
         sources: Source images that the ranking rests on.
         ranked_by: The metrics whose mean AUC is the score; empty when nothing can be ranked.
         threshold: Where half-lives are read off.
+        runs: The runs, where there are several.
+        rounds: How many homecomings were looked at, where the user said so.
     """
 
     run: str
@@ -130,6 +161,12 @@ class Findings(Record):
     sources: int = 0
     ranked_by: tuple[str, ...] = ()
     threshold: FiniteFloat = 0.5
+    runs: tuple[RunFacts, ...] = ()
+    rounds: int | None = None
+
+    @model_serializer(mode="wrap")
+    def _short(self, dump: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        return _without(dump(self), "runs", "rounds")
 
     @property
     def table(self) -> Table:
@@ -137,25 +174,29 @@ class Findings(Record):
         shown = (
             [HEADLINE, *DIMENSIONS] if any(HEADLINE in s.half_life for s in self.standings) else []
         )
-        lives = [*shown, *RANKED_BY]
+        plain = sorted({n for s in self.standings for n in s.half_life if n.endswith(LITERAL)})
+        lives = [*shown, *RANKED_BY, *plain]
         rows: list[tuple[Cell, ...]] = []
         for s in self.standings:
-            failed = sum(n for outcome, n in s.outcomes.items() if outcome != "edited")
             rows.append(
                 (
                     s.place,
                     s.editor + (" (control)" if s.control else ""),
+                    ", ".join(s.runs),
+                    s.origin or "measured",
                     _score(s),
                     *(s.half_life.get(name, "–") for name in lives),
                     s.complete,
                     s.chains - s.complete,
-                    failed,
+                    s.lost,
                     s.why_unranked,
                 )
             )
         columns: tuple[str, ...] = (
             "rank",
             "editor",
+            "runs",
+            "scores",
             "mean AUC [95 %]",
             *(f"half-life {name}" for name in lives),
             "n",
@@ -163,8 +204,14 @@ class Findings(Record):
             "failed",
             "unranked because",
         )
-        if not any(s.why_unranked for s in self.standings):
-            columns, rows = columns[:-1], [row[:-1] for row in rows]
+        idle = {
+            "runs": not self.runs,
+            "scores": not any(s.origin for s in self.standings),
+            "unranked because": not any(s.why_unranked for s in self.standings),
+        }
+        kept = [i for i, column in enumerate(columns) if not idle.get(column)]
+        columns = tuple(columns[i] for i in kept)
+        rows = [tuple(row[i] for i in kept) for row in rows]
         return Table(f"Leaderboard: {self.suite}", columns, rows, self.notes)
 
     def __str__(self) -> str:
@@ -172,6 +219,11 @@ class Findings(Record):
 
     def _repr_html_(self) -> str:
         return self.table._repr_html_()
+
+
+def _without(told: dict[str, Any], *names: str) -> dict[str, Any]:
+    """Without these where they are empty: the findings of one run stay as they always were."""
+    return {name: value for name, value in told.items() if name not in names or value}
 
 
 def _score(standing: Standing) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import polars as pl
 
@@ -15,12 +15,16 @@ INERT_SHARE = 0.5
 
 
 def forward_changes(
-    scores: pl.DataFrame, chains: pl.DataFrame, specs: Mapping[str, MetricSpec]
+    scores: pl.DataFrame,
+    chains: pl.DataFrame,
+    specs: Mapping[str, MetricSpec],
+    transports: Sequence[str] = (TRANSPORT,),
 ) -> pl.DataFrame:
     """The forward edits that an editor shares with the transport control, as chain pairs.
 
     The forward edit of a round trip is its first step; its size is the RMSE against the frame
-    before, inside the edited region where there is one.
+    before, inside the edited region where there is one. The control may go by several names
+    when several runs are compared; where more than one has a chain, the first counts.
 
     Returns:
         Columns editor, chain, change (of the editor) and pipe (of the control).
@@ -38,7 +42,12 @@ def forward_changes(
         .with_columns(change=-oriented(psnr["psnr"], pl.col("value")))
     )
     key = ["source", "cycle", "settings", "repeat", "where"]
-    control = forward.filter(pl.col("editor") == TRANSPORT).select(*key, pipe="change")
+    control = (
+        forward.filter(pl.col("editor").is_in(list(transports)))
+        .sort(*key, "editor")
+        .unique(key, keep="first", maintain_order=True)
+        .select(*key, pipe="change")
+    )
     return (
         forward.join(control, on=key)
         .sort("chain", pl.col("where") != "inside")

@@ -107,9 +107,17 @@ def _judged(summaries: pl.DataFrame, metrics: Sequence[str]) -> pl.DataFrame:
     )
 
 
-def controls_among(editors: Sequence[str]) -> frozenset[str]:
-    """The editors that say they are controls, as far as they can be opened here."""
-    return frozenset(name for name in editors if name in CONTROLS or _says_control(name))
+def controls_among(
+    editors: Sequence[str], recorded: Mapping[str, str] | None = None
+) -> frozenset[str]:
+    """The editors that say they are controls, as far as they can be opened here.
+
+    Args:
+        editors: Their names.
+        recorded: By these names, those that the runs recorded, where they are told apart.
+    """
+    names = {name: (recorded or {}).get(name, name) for name in editors}
+    return frozenset(name for name, own in names.items() if own in CONTROLS or _says_control(own))
 
 
 def _says_control(name: str) -> bool:
@@ -126,6 +134,8 @@ def standings_of(
     summaries: pl.DataFrame,
     lives: Mapping[str, Mapping[str, str]],
     whole: Mapping[str, int],
+    runs: Mapping[str, tuple[str, ...]] | None = None,
+    origins: Mapping[str, str] | None = None,
 ) -> tuple[list[Standing], list[Finding]]:
     """Every editor's line, the ranked before the others, best first; and findings on the scores.
 
@@ -136,6 +146,8 @@ def standings_of(
         summaries: AUCs per chain and metric.
         lives: Half-lives as printed, per editor and metric.
         whole: How many complete chains each editor has.
+        runs: The runs each editor is from, where there are several.
+        origins: Who measured each editor's frames, where it was not us.
     """
     outcomes = _outcomes(chains)
     aucs = _aucs(summaries, ranking.common)
@@ -187,6 +199,8 @@ def standings_of(
                 why_unranked=why,
                 failed=all_failed,
                 unmeasurable=unmeasurable,
+                runs=(runs or {}).get(name, ()),
+                origin=(origins or {}).get(name, ""),
             )
         )
     standings.sort(

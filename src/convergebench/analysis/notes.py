@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Final
 
 import polars as pl
@@ -14,7 +13,9 @@ from convergebench.analysis.compare import FEW_SOURCES
 from convergebench.analysis.convergence import best
 from convergebench.analysis.findings import DIMENSIONS, RANKED_BY
 from convergebench.analysis.leaderboard import NO_COMMON_CHAIN, Ranking
+from convergebench.chain import count_outcomes
 from convergebench.comparisons import FLOOR_PREFIX
+from convergebench.gathering import PUBLISHED, Gathered
 from convergebench.metric import MetricSpec
 from convergebench.runspec import TRANSPORT
 
@@ -32,8 +33,8 @@ class Evidence:
     """All that notes are written from.
 
     Attributes:
-        path: The run directory.
-        scores: All score rows.
+        gathered: The runs.
+        scores: The score rows analysed.
         table: What `chain_table` answered.
         grid: What `expected` answered.
         homes: What `home_scores` answered.
@@ -44,10 +45,11 @@ class Evidence:
         ranking: Who stands where.
         inert: The verdict on each editor that could be checked.
         whole: How many complete chains each editor has.
-        problems: Sentences of those who gathered all this.
+        stale: Per metric the runs that have it in other versions only, and in which.
+        published: Sentences on scores that are not ours.
     """
 
-    path: Path
+    gathered: Gathered
     scores: pl.DataFrame
     table: pl.DataFrame
     grid: pl.DataFrame
@@ -59,18 +61,21 @@ class Evidence:
     ranking: Ranking
     inert: Mapping[str, bool]
     whole: Mapping[str, int]
-    problems: Sequence[str] = field(default_factory=tuple)
+    stale: Mapping[str, Mapping[str, Sequence[str]]] = field(default_factory=dict)
+    published: Sequence[str] = field(default_factory=tuple)
 
 
 def notes_of(told: Evidence) -> list[str]:
     """Every note, the most important first."""
     return [
         *_ranking(told),
+        *told.gathered.notes,
+        *told.published,
         *_dimensions(told),
         *_metrics(told),
         *_inert(told),
         *_chains(told),
-        *told.problems,
+        *told.gathered.problems,
         TABLE_KEY,
         "Half-lives are Kaplan-Meier medians over all chains of an editor.",
     ]
@@ -164,6 +169,10 @@ def _metrics(told: Evidence) -> list[str]:
             continue
         rows = told.scores.filter(pl.col("metric") == name)
         old = sorted(set(rows["version"]) - {spec.version})
+        old = [version for version in old if not version.startswith(PUBLISHED)]
+        if name in told.stale:
+            notes += _stale(told, spec)
+            continue
         if old and spec.version not in set(rows["version"]):
             notes.append(
                 f"{name}: left out, scored with version {', '.join(old)} only, installed is "
@@ -175,7 +184,17 @@ def _metrics(told: Evidence) -> list[str]:
                 f"{name}: no convergence, because {_no_floor(told, spec, paired, sources)}."
             )
         notes += _gaps(told, name)
-    return notes
+    return notes + _unpublished(told)
+
+
+def _stale(told: Evidence, spec: MetricSpec) -> list[str]:
+    """A run's rows of another version are no measure for the rows of this one."""
+    return [
+        f"{spec.name}: does not rank, because {run} has scores of version {', '.join(old)} only, "
+        f"installed is {spec.version}. Compute them with `convergebench score RUN`, RUN being the "
+        f"directory of {run}."
+        for run, old in told.stale[spec.name].items()
+    ]
 
 
 def _no_floor(told: Evidence, spec: MetricSpec, paired: set[str], sources: int) -> str:
@@ -185,6 +204,8 @@ def _no_floor(told: Evidence, spec: MetricSpec, paired: set[str], sources: int) 
         return "identical images have no finite value"
     if spec.name in told.floor:
         return "other sources are as close to a source as the source itself"
+    if not any(chain.held for chain in told.gathered.chains):
+        return "the floor needs pictures, and only scores are here"
     if sources < 2:
         return "the suite's floor needs two sources"
     if spec.name in paired:
@@ -202,12 +223,33 @@ def _gaps(told: Evidence, name: str) -> list[str]:
         counts = null.group_by("note").agg(pl.len()).sort("len", "note", descending=[True, False])
         reasons = [f"{why or 'not a number'} ({n})" for why, n in counts.iter_rows()]
         notes.append(f"{name}: {len(null)} of {len(made)} homecomings are null: {_names(reasons)}.")
-    unscored = len(made) - len(rows)
-    if unscored:
+    unscored = made.join(rows, on=["chain", "n"], how="anti")
+    here = unscored.filter(pl.col("chain").is_in(_pictured(told)))
+    if len(here):
         notes.append(
-            f"{name}: {unscored} of {len(made)} homecomings are not scored. {_score_again(told)}"
+            f"{name}: {len(here)} of {len(made)} homecomings are not scored. "
+            f"{_score_again(told, here)}"
         )
     return notes
+
+
+def _unpublished(told: Evidence) -> list[str]:
+    """Homecomings of chains without pictures that nobody published a value of."""
+    gone = told.grid.filter(pl.col("made") & ~pl.col("chain").is_in(_pictured(told)))
+    lacking = gone.join(told.homes, on=["metric", "chain", "n"], how="anti")
+    counts = lacking.group_by("metric").agg(pl.len()).sort("metric")
+    named: dict[int, list[str]] = {}
+    for metric, count in counts.iter_rows():
+        named.setdefault(count, []).append(metric)
+    return [
+        f"{', '.join(metrics)}: not published of {_count(count, 'homecoming')} whose pictures are "
+        "not here."
+        for count, metrics in named.items()
+    ]
+
+
+def _pictured(told: Evidence) -> list[str]:
+    return [chain.key.id for chain in told.gathered.chains if chain.held]
 
 
 def _inert(told: Evidence) -> list[str]:
@@ -238,13 +280,27 @@ def _chains(told: Evidence) -> list[str]:
         counts = failed.group_by("ended").agg(pl.len()).sort("ended")
         words = ", ".join(f"{n} {outcome}" for outcome, n in counts.iter_rows())
         notes.append(f"{len(failed)} of {_count(len(table), 'chain')} ended early: {words}.")
-    open_ones = table.filter(pl.col("ended").is_null() & (pl.col("length") < pl.col("steps")))
+    unfinished = table.filter(pl.col("ended").is_null() & (pl.col("length") < pl.col("steps")))
+    open_ones = unfinished.filter(~pl.col("imported"))
     if len(open_ones):
         unborn = len(open_ones.filter(~pl.col("begun")))
         notes.append(
             f"{len(open_ones)} of {_count(len(table), 'chain')} are not finished"
             + (f", {unborn} of them not begun" if unborn else "")
-            + f". Go on with {_command(told, 'run')}."
+            + f". Go on with {_command(told, 'run', open_ones)}."
+        )
+    short = unfinished.filter("imported")
+    if len(short):
+        notes.append(
+            f"{len(short)} of {_count(len(table.filter('imported')), 'imported chain')} "
+            f"{'is' if len(short) == 1 else 'are'} shorter than the longest of "
+            f"{'its' if len(short) == 1 else 'their'} cycle; they were imported so."
+        )
+    gaps = count_outcomes(told.gathered.chains).get("missing", 0)
+    if gaps:
+        notes.append(
+            f"{_count(gaps, 'frame')} {'is' if gaps == 1 else 'are'} missing in the import: made "
+            "elsewhere, and not there. Homecomings among them have no value."
         )
     homeless = table.filter(~pl.col("has_home") | pl.col("content_only"))
     if len(homeless):
@@ -256,14 +312,17 @@ def _chains(told: Evidence) -> list[str]:
     return notes
 
 
-def _score_again(told: Evidence) -> str:
-    return f"Compute them with {_command(told, 'score')}."
+def _score_again(told: Evidence, chains: pl.DataFrame | None = None) -> str:
+    return f"Compute them with {_command(told, 'score', chains)}."
 
 
-def _command(told: Evidence, verb: str) -> str:
+def _command(told: Evidence, verb: str, chains: pl.DataFrame | None = None) -> str:
     """A command that is right wherever it is read: reports travel, and name no machine's paths."""
-    name = told.path.resolve().name
-    return f"`convergebench {verb} RUN`, RUN being this run's directory ({name})"
+    if not told.gathered.several:
+        return f"`convergebench {verb} RUN`, RUN being this run's directory ({told.gathered.name})"
+    runs = told.gathered.runs_of(chains["chain"]) if chains is not None else ()
+    names = " and of ".join(runs or [run.name for run in told.gathered.runs])
+    return f"`convergebench {verb} RUN`, RUN being the directory of {names}"
 
 
 def _names(names: Sequence[str]) -> str:

@@ -14,10 +14,10 @@ from typing import Any, Final
 import polars as pl
 
 from convergebench.analysis.convergence import current
-from convergebench.chain import Chain, ChainKey
+from convergebench.chain import IMPORTED, Chain, ChainKey
 from convergebench.cycle import Cycle
+from convergebench.gathering import Plan, longest, variant_of
 from convergebench.metric import MetricSpec
-from convergebench.runspec import RunSpec
 from convergebench.suite import Suite
 
 CHAIN_COLUMNS: Final[dict[str, pl.DataType]] = {
@@ -37,6 +37,7 @@ CHAIN_COLUMNS: Final[dict[str, pl.DataType]] = {
     "failed": pl.Boolean(),
     "has_home": pl.Boolean(),
     "content_only": pl.Boolean(),
+    "imported": pl.Boolean(),
 }
 """Columns of `chain_table`."""
 
@@ -66,32 +67,26 @@ class _Course:
         return home is not None and home.content_only
 
 
-def chain_table(chains: Sequence[Chain], suite: Suite, plan: RunSpec | None = None) -> pl.DataFrame:
+def chain_table(chains: Sequence[Chain], suite: Suite, plan: Plan | None = None) -> pl.DataFrame:
     """One row per chain, recorded or planned: what it is, how far it got, how far it should.
 
     `steps` is how far the plan says; without a plan, as far as the longest chain of the same cycle
     and settings. `rounds` is how many homecomings that makes, `made` how many of them there are.
     `ended` is the outcome that left the chain without a next input; it has `failed` when that was
     before its last homecoming or, where it has none, before its last step. `has_home` tells
-    whether the cycle has a home for this source, `content_only` whether only content is compared.
+    whether the cycle has a home for this source, `content_only` whether only content is compared,
+    `imported` whether the chain was made elsewhere.
     """
     known = {chain.key.id: chain for chain in chains}
     keys = {name: chain.key for name, chain in known.items()}
-    if plan is not None:
-        keys |= {key.id: key for key in plan.keys(suite) if key.id not in keys}
-    longest: dict[tuple[str, str], int] = {}
-    for chain in chains:
-        variant = (chain.key.cycle, chain.key.settings.label)
-        longest[variant] = max(longest.get(variant, 0), *chain.reached, 0)
+    keys |= {key.id: key for key in (plan.keys if plan else ()) if key.id not in keys}
+    ends = longest(chains, suite) if plan is None or plan.steps is None else plan.steps
     homes: dict[tuple[str, bool, int], list[int]] = {}
     rows = []
     for name, key in keys.items():
         found = known.get(name)
         course = _course(key, found, suite)
-        if plan is not None:
-            steps = plan.steps_of(course.cycle)
-        else:
-            steps = longest[key.cycle, key.settings.label]
+        steps = ends[variant_of(key)]
         reached = [step for step in found.reached if step <= steps] if found else []
         length = max(reached, default=0)
         if (key.cycle, course.truth, steps) not in homes:
@@ -107,7 +102,8 @@ def chain_table(chains: Sequence[Chain], suite: Suite, plan: RunSpec | None = No
 
 def _course(key: ChainKey, chain: Chain | None, suite: Suite) -> _Course:
     if chain is not None:
-        return _Course(suite.cycle_of(key.cycle), chain.truth is not None)
+        # Scores without pictures were measured against a truth that is not here either.
+        return _Course(suite.cycle_of(key.cycle), chain.truth is not None or chain.source is None)
     return _Course(suite.cycle_of(key.cycle), suite.source_named(key.source).truth is not None)
 
 
@@ -125,6 +121,7 @@ def _row(key: ChainKey, chain: Chain | None, course: _Course) -> dict[str, Any]:
         "begun": chain is not None,
         "has_home": bool(course.homecomings(course.cycle.period)),
         "content_only": course.content_only,
+        "imported": chain is not None and chain.editor_version == IMPORTED,
     }
 
 
@@ -186,7 +183,11 @@ def expected(table: pl.DataFrame, made: pl.DataFrame, specs: Iterable[MetricSpec
         .join(made.select("chain", "n", made=pl.lit(True)), on=["chain", "n"], how="left")
         .join(table.select("chain", "source", "editor", "ended", "content_only"), on="chain")
         .with_columns(pl.col("made").fill_null(False))
-        .with_columns(failed=~pl.col("made") & pl.col("ended").is_not_null())
+        .with_columns(last=pl.col("n").filter(pl.col("made")).max().over("chain").fill_null(0))
+        # A frame that an import lacks was made: only what comes after the last one failed.
+        .with_columns(
+            failed=~pl.col("made") & pl.col("ended").is_not_null() & (pl.col("n") > pl.col("last"))
+        )
     )
     metrics = pl.DataFrame(
         [(s.name, s.kind == "semantic") for s in specs if s.kind != "no-reference"],

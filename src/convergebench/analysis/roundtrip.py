@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import os
-from pathlib import Path
 
 import polars as pl
-from pydantic import ValidationError
 
 from convergebench.analysis.convergence import checked_threshold, convergence, floors, literal
 from convergebench.analysis.curves import (
@@ -15,46 +13,70 @@ from convergebench.analysis.curves import (
     life_findings,
     planned_chains,
 )
-from convergebench.analysis.findings import DIMENSIONS, HEADLINE, RANKED_BY, Findings
+from convergebench.analysis.findings import (
+    DIMENSIONS,
+    HEADLINE,
+    LITERAL,
+    RANKED_BY,
+    Findings,
+    RunFacts,
+)
 from convergebench.analysis.inert import forward_changes, inert_findings, is_inert
 from convergebench.analysis.leaderboard import controls_among, ranking_of, standings_of
 from convergebench.analysis.notes import Evidence, notes_of
+from convergebench.analysis.published import (
+    IS_PUBLISHED,
+    editor_origins,
+    given_floors,
+    measured_metrics,
+    promote,
+    published_notes,
+)
 from convergebench.analysis.roster import chain_table, expected, home_scores, homecomings
+from convergebench.analysis.staleness import stale_metrics
 from convergebench.analysis.summaries import (
     chain_summaries,
     dimension_curves,
     headline_summaries,
 )
-from convergebench.errors import ConvergeBenchError, explain
+from convergebench.errors import ConvergeBenchError
+from convergebench.gathering import Gathered, gather
 from convergebench.metric import MetricSpec
 from convergebench.registry import metric_spec
-from convergebench.runspec import RunSpec
-from convergebench.store import RunStore
+from convergebench.runspec import TRANSPORT
 
 
-def analyze(directory: str | os.PathLike[str], *, threshold: float = 0.5) -> Findings:
-    """Analyse a scored run and write `findings.json` into it.
+def analyze(
+    *directories: str | os.PathLike[str], threshold: float = 0.5, rounds: int | None = None
+) -> Findings:
+    """Analyse a scored run and write `findings.json` into it; or several runs together.
 
     Args:
-        directory: The run directory.
+        directories: The run directories. What several find is written nowhere.
         threshold: Where half-lives are read off.
+        rounds: Look only at the first so many homecomings.
 
     Raises:
         ConvergeBenchError: Frames came home, and no score is there yet.
-        SettingsError: The threshold is not above 0 and at most 1.
+        SettingsError: The threshold is not above 0 and at most 1, or `rounds` is below 1.
+        StoreMismatch: The runs cannot be compared.
     """
     checked_threshold(threshold)
-    store = RunStore.open(Path(directory))
-    suite, scores, chains = store.suite, store.scores(), store.chains()
-    plan, problems = _plan(store)
-    table = chain_table(chains, suite, plan)
+    return analyze_gathered(gather(directories, rounds=rounds), threshold)
+
+
+def analyze_gathered(gathered: Gathered, threshold: float = 0.5) -> Findings:
+    """Analyse what was gathered; the findings of a single run are written into it."""
+    suite, chains = gathered.suite, gathered.chains
+    table = chain_table(chains, suite, gathered.plan)
     made = homecomings(chains, suite)
-    if scores.is_empty() and len(made):
-        raise ConvergeBenchError(
-            f"{store.path} has no scores yet. Compute them with: convergebench score {store.path}"
-        )
-    specs, closed = _specs(scores)
+    _require_scores(gathered)
+    specs, closed = _specs(measured_metrics(gathered.scores, chains))
+    promoted = promote(gathered.scores, chains, specs)
+    scores = promoted.scores
     floor = floors(scores, specs)
+    given = {n: m for n, m in given_floors(gathered.scores, specs).items() if n not in floor}
+    floor |= given
     homes = home_scores(scores, chains, suite, specs)
     scored = {name: spec for name, spec in specs.items() if (homes["metric"] == name).any()}
     grid = expected(table, made, scored.values())
@@ -62,29 +84,39 @@ def analyze(directory: str | os.PathLike[str], *, threshold: float = 0.5) -> Fin
     curves = convergence(homes.filter(~pl.col("metric").is_in(aligned)), floor, specs)
     curved = sorted(set(curves["metric"]))
 
-    rounds = dict(table.select("chain", "rounds").iter_rows())
+    limits = dict(table.select("chain", "rounds").iter_rows())
     both = pl.concat([curves.select(*_CURVE), dimension_curves(curves)])
-    summaries = chain_summaries(both, threshold, rounds=rounds)
+    summaries = chain_summaries(both, threshold, rounds=limits)
     summaries = pl.concat([summaries, headline_summaries(summaries)])
-    literally = chain_summaries(literal(homes, specs), threshold, rounds=rounds, interpolate=False)
+    literally = chain_summaries(literal(homes, specs), threshold, rounds=limits, interpolate=False)
 
-    changes = forward_changes(scores, table, specs)
-    inert = is_inert(changes)
     editors = sorted(set(table["editor"]))
-    ranked_by = [name for name in RANKED_BY if name in curved]
-    ranking = ranking_of(editors, summaries, inert, ranked_by, controls_among(editors))
-    whole = _whole(homes, table, [name for name in RANKED_BY if name in scored])
+    transports = [name for name in editors if gathered.editors.get(name, name) == TRANSPORT]
+    changes = forward_changes(scores, table, specs, transports)
+    inert = is_inert(changes)
+    stale = stale_metrics(gathered, specs)
+    ranking_metrics = [name for name in RANKED_BY if name not in stale]
+    ranked_by = [name for name in ranking_metrics if name in curved]
+    controls = controls_among(editors, gathered.editors)
+    ranking = ranking_of(editors, summaries, inert, ranked_by, controls)
+    whole = _whole(homes, table, [name for name in ranking_metrics if name in scored])
 
     planned = planned_chains(table, _kinds(specs, set(summaries["metric"])))
     lives, printed = life_findings(summaries, planned)
     told = planned_chains(table, _kinds(specs, set(literally["metric"])))
-    literal_lives, _ = life_findings(literally, told, "literal-")
-    standings, found = standings_of(table, chains, ranking, summaries, printed, whole)
+    literal_lives, plainly = life_findings(literally, told, "literal-")
+    for editor, mine in plainly.items():
+        plain = {n: life for n, life in mine.items() if n in promoted.metrics and n not in curved}
+        printed.setdefault(editor, {}).update({n + LITERAL: life for n, life in plain.items()})
+    origins = editor_origins(promoted, table)
+    standings, found = standings_of(
+        table, chains, ranking, summaries, printed, whole, _runs(gathered, table), origins
+    )
     on_curves = grid.filter(pl.col("metric").is_in(curved))
     result = Findings(
-        run=store.path.resolve().name,
-        suite=store.info.suite,
-        metrics=tuple(spec.label for spec in specs.values()),
+        run=gathered.name,
+        suite=gathered.suites,
+        metrics=tuple(promoted.label(spec) for spec in specs.values()),
         common=len(ranking.common) if ranking.places else 0,
         floors=floor,
         standings=tuple(standings),
@@ -100,44 +132,68 @@ def analyze(directory: str | os.PathLike[str], *, threshold: float = 0.5) -> Fin
         notes=tuple(
             notes_of(
                 Evidence(
-                    store.path, scores, table, grid, homes, specs, closed, floor, curved,
-                    ranking, inert, whole, problems,
+                    gathered, scores, table, grid, homes, specs, closed, floor, curved,
+                    ranking, inert, whole, stale,
+                    published_notes(promoted, origins, list(ranking.places), list(given)),
                 )
             )
         ),
         sources=ranking.sources if ranking.places else 0,
         ranked_by=ranking.metrics,
         threshold=threshold,
+        runs=_facts(gathered),
+        rounds=gathered.rounds,
     )  # fmt: skip
-    store.write_json("findings.json", result.model_dump(mode="json"))
+    if not gathered.several:
+        gathered.runs[0].store.write_json("findings.json", result.model_dump(mode="json"))
     return result
 
 
 _CURVE = ("metric", "chain", "source", "cycle", "editor", "settings", "repeat", "n", "c")
 
 
-def _plan(store: RunStore) -> tuple[RunSpec | None, list[str]]:
-    """What the run was asked to do, if that is known; and a sentence when it cannot be read."""
-    told = store.read_json("spec.json")
-    if told is None:
-        return None, []
-    try:
-        plan = RunSpec.model_validate(told)
-        plan.keys(store.suite)
-    except (ValidationError, ConvergeBenchError) as error:
-        why = explain(error)
-        return None, [f"What was planned is unknown (spec.json: {why}); N is the longest chain's."]
-    return plan, []
+def _require_scores(gathered: Gathered) -> None:
+    """Raise where a run's frames came home, and it has no score of them."""
+    for run in gathered.runs:
+        pictured = [chain for chain in run.chains if chain.held]
+        # What was published of pictures that are here is for comparison with ours, later.
+        rows = run.scores.filter(~IS_PUBLISHED) if len(pictured) == len(run.chains) else run.scores
+        if rows.is_empty() and len(homecomings(run.chains, run.store.suite)):
+            path = run.store.path
+            raise ConvergeBenchError(
+                f"{path} has no scores yet. Compute them with: convergebench score {path}"
+            )
 
 
-def _specs(scores: pl.DataFrame) -> tuple[dict[str, MetricSpec], dict[str, str]]:
+def _runs(gathered: Gathered, table: pl.DataFrame) -> dict[str, tuple[str, ...]]:
+    """The runs of each editor; nothing to tell where there is only one."""
+    if not gathered.several:
+        return {}
+    mine = table.group_by("editor").agg("chain").iter_rows()
+    return {editor: gathered.runs_of(chains) for editor, chains in mine}
+
+
+def _facts(gathered: Gathered) -> tuple[RunFacts, ...]:
+    return tuple(
+        RunFacts(
+            name=run.name,
+            suite=run.store.info.suite,
+            fingerprint=run.store.info.fingerprint,
+            created=run.store.info.created,
+        )
+        for run in gathered.runs
+        if gathered.several
+    )
+
+
+def _specs(names: set[str]) -> tuple[dict[str, MetricSpec], dict[str, str]]:
     """The cards of the metrics that have rows; and why those are missing that have none here.
 
     Those of the dimensions come first, then the others, last those of the frame's alignment.
     """
     found: dict[str, MetricSpec] = {}
     closed: dict[str, str] = {}
-    for name in sorted(set(scores["metric"])):
+    for name in sorted(names):
         try:
             found[name] = metric_spec(name)
         except ConvergeBenchError as error:

@@ -13,8 +13,11 @@ from types import FrameType
 import typer
 
 from convergebench.cli import (
+    bundle,
+    compare_scores,
     demo,
     doctor,
+    import_,
     metrics,
     plan,
     plugins,
@@ -58,9 +61,13 @@ def _root(
 app.command("demo", epilog=demo.EXAMPLES)(demo.demo)
 app.command("plan", epilog=plan.EXAMPLES)(plan.plan)
 app.command("run", epilog=run.EXAMPLES)(run.run)
+app.command("import", epilog=import_.EXAMPLES)(import_.import_)
 app.command("score", epilog=score.EXAMPLES)(score.score)
 app.command("report", epilog=report.EXAMPLES)(report.report)
+app.command("compare-scores", epilog=compare_scores.EXAMPLES)(compare_scores.compare_scores)
 app.command("verify", epilog=verify.EXAMPLES)(verify.verify)
+app.command("bundle", epilog=bundle.EXAMPLES)(bundle.bundle)
+app.command("unbundle", epilog=bundle.UNBUNDLE_EXAMPLES)(bundle.unbundle)
 app.command("plugins", epilog=plugins.EXAMPLES)(plugins.plugins)
 app.command("doctor", epilog=doctor.EXAMPLES)(doctor.doctor)
 app.add_typer(metrics.app, name="metrics")

@@ -10,22 +10,43 @@ import typer
 from convergebench.cli import options as o
 from convergebench.cli.output import display, show
 
-EXAMPLES = "Examples:  convergebench report my-run   ·   convergebench report my-run --out pages"
+EXAMPLES = (
+    "Examples:  convergebench report my-run   ·   convergebench report my-run --out pages   ·   "
+    "convergebench report january february --rounds 5"
+)
 
 
 def report(
-    run: o.RunDirectory,
+    runs: Annotated[
+        list[Path],
+        typer.Argument(
+            metavar="RUN",
+            help="The run directory, or several to be compared in one report.",
+            show_default=False,
+        ),
+    ],
     out: Annotated[
         Path | None,
         typer.Option(
-            "--out", "-o", metavar="DIR", help="Where the pages go. (default: RUN/report)"
+            "--out",
+            "-o",
+            metavar="DIR",
+            help="Where the pages go. (default: RUN/report; for several runs RUN+RUN-report here)",
         ),
+    ] = None,
+    rounds: Annotated[
+        int | None,
+        typer.Option("--rounds", "-n", help="Look only at the first so many homecomings.", min=1),
     ] = None,
     json: o.Json = False,
 ) -> None:
-    """Print the leaderboard and write one self-contained folder of pages."""
+    """Print the leaderboard and write one self-contained folder of pages.
+
+    Several runs are compared on what they share: the same pictures, cycles and rounds. Runs that
+    share nothing are refused.
+    """
     from convergebench import reporter
 
     with display("thumbnails") as shown:
-        result = reporter.report(run, out, observe=shown.update)
+        result = reporter.report(*runs, out=out, rounds=rounds, observe=shown.update)
     show(result, json)

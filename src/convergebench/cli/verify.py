@@ -2,18 +2,32 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+from typing import Annotated
+
 import typer
 
 from convergebench.cli import options as o
 from convergebench.cli.output import display, show
 
-EXAMPLES = "Examples:  convergebench verify my-run   ·   convergebench verify my-run --json"
+EXAMPLES = (
+    "Examples:  convergebench verify my-run   ·   convergebench verify my-run --json   ·   "
+    "convergebench verify my-run.zip"
+)
 
 
-def verify(run: o.RunDirectory, json: o.Json = False) -> None:
+def verify(
+    run: Annotated[
+        Path,
+        typer.Argument(
+            metavar="RUN", help="The run directory, or a bundle of one.", show_default=False
+        ),
+    ],
+    json: o.Json = False,
+) -> None:
     """Re-hash everything and name what is missing, altered, damaged or orphaned.
 
-    Exits with 1 when the run is not sound.
+    A bundle is checked without unpacking it. Exits with 1 when the run is not sound.
     """
     from convergebench import verifier
 

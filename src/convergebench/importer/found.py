@@ -17,15 +17,11 @@ from pathlib import Path
 from typing import Any, Literal
 
 from convergebench.chain import Call, Outcome, Settings
+from convergebench.cycle import CycleKind
 from convergebench.errors import ImportProblem
 
 IMAGES = frozenset((".png", ".jpg", ".jpeg", ".webp", ".avif", ".gif", ".bmp", ".tif", ".tiff"))
 """Endings of the files that count as pictures."""
-
-Kind = Literal[
-    "round-trip", "replicate", "mirror", "rotate", "reconstruct", "recolour", "accumulate",
-    "cross", "restore", "free",
-]  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -40,22 +36,27 @@ class Place:
     """
 
     name: str
-    path: Path
+    path: str | Path
     offset: int = 0
     length: int | None = None
 
     def read(self) -> bytes:
         """The bytes. Raises ImportProblem."""
+        # Plain system calls: with small frames a file object costs more than the reading.
         try:
-            with open(self.path, "rb", buffering=0) as file:
-                if self.length is None:
-                    return file.readall()
-                file.seek(self.offset)
-                data = file.read(self.length) or b""
+            file = os.open(self.path, os.O_RDONLY)
+            try:
+                left = os.fstat(file).st_size if self.length is None else self.length
+                data = os.pread(file, left, self.offset)
+                while len(data) < left and (more := os.pread(file, left, self.offset + len(data))):
+                    data += more[: left - len(data)]
+            finally:
+                os.close(file)
         except OSError as error:
             raise ImportProblem(f"cannot read {self.name} ({error.strerror})") from error
-        if len(data) != self.length:
-            raise ImportProblem(f"cannot read {self.name}: {self.path.name} is cut short")
+        if len(data) != left:
+            whole = os.path.basename(self.path)
+            raise ImportProblem(f"cannot read {self.name}: {whole} is cut short")
         return data
 
 
@@ -121,7 +122,7 @@ class FoundCycle:
     Without prompts there are as many edits as the kind has, none of them recorded.
     """
 
-    kind: Kind
+    kind: CycleKind
     prompts: tuple[str | None, ...] = ()
     category: str = ""
     description: str = ""
@@ -212,7 +213,7 @@ class Wishes:
     editor: str | None = None
     source: str | None = None
     cycle: str | None = None
-    kind: Kind | None = None
+    kind: CycleKind | None = None
     prompts: tuple[str, ...] = ()
     pattern: str | None = None
     source_pattern: str | None = None
@@ -235,8 +236,9 @@ class Look:
 
     def __init__(self, root: Path) -> None:
         self.root = root
+        self._whole = os.fspath(root)
 
-    @property
+    @cached_property
     def is_file(self) -> bool:
         """Whether a single file is imported."""
         return self.root.is_file()
@@ -265,7 +267,7 @@ class Look:
 
     def place(self, name: str) -> Place:
         """The place of a file."""
-        return Place(name, self.root if self.is_file else self.root / name)
+        return Place(name, self._whole if self.is_file else f"{self._whole}/{name}")
 
     def json(self, name: str) -> Any:
         """A JSON file's content. Raises ImportProblem."""
@@ -277,7 +279,7 @@ class Look:
 
 @dataclass(frozen=True)
 class Layout:
-    """A way of laying out what is imported.
+    """A way of laying out what is imported; its own factory, so that an entry point can name it.
 
     Attributes:
         name: As in `--layout NAME`.
@@ -291,3 +293,7 @@ class Layout:
     summary: str
     recognise: Callable[[Look], str]
     read: Callable[[Look, Wishes], Finds]
+
+    def __call__(self) -> Layout:
+        """This layout."""
+        return self

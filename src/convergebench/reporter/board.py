@@ -14,6 +14,7 @@ from convergebench.analysis.leaderboard import INERT
 from convergebench.analysis.notes import TABLE_KEY
 from convergebench.chain import Chain
 from convergebench.errors import ConvergeBenchError
+from convergebench.gathering import PUBLISHED
 from convergebench.metric import MetricSpec
 from convergebench.registry import metric_spec
 from convergebench.reporter.charts import KINDS as CURVES
@@ -47,6 +48,10 @@ MEANINGS: Final = {INERT: "forward edits change the picture no more than re-savi
 
 CENSORED: Final = ("half-life", "literal-half-life")
 """Kinds whose `missing` counts chains that never fell, so that their own half-life is unknown."""
+
+
+MADE: Final = ("edited", "reported")
+"""Outcomes of steps that lack nothing: their frame is here, or was never to be."""
 
 
 @dataclass(frozen=True)
@@ -134,7 +139,7 @@ def groups(findings: Findings, inks: Mapping[str, Ink]) -> list[Group]:
     """The leaderboard in parts; the first are the ranked, even if there are none."""
     parts: dict[str, list[Line]] = {"": [], "Not ranked": []}
     for s in findings.standings:
-        failed = tuple(sorted((o, n) for o, n in s.outcomes.items() if o != "edited"))
+        failed = tuple(sorted((o, n) for o, n in s.outcomes.items() if o not in MADE))
         part = "" if s.best_rank is not None else "Not ranked"
         parts[part].append(Line(s, inks[s.editor], failed, s.why_unranked))
     return [Group(title, tuple(rows)) for title, rows in parts.items() if rows or not title]
@@ -143,11 +148,13 @@ def groups(findings: Findings, inks: Mapping[str, Ink]) -> list[Group]:
 def page_notes(findings: Findings) -> list[str]:
     """The notes, with the page's columns explained in place of the printed table's."""
     reasons = {s.why_unranked for s in findings.standings}
+    gaps = any("missing" in s.outcomes for s in findings.standings)
     return [
         *(f"{why.capitalize()}: {what}." for why, what in MEANINGS.items() if why in reasons),
         *(note for note in findings.notes if note != TABLE_KEY),
         "Complete chains: those that came home as often as they should, all of it scored, of all "
-        "that can be measured. Failed steps: those that gave no frame.",
+        "that can be measured. Failed steps: those that gave no frame."
+        + (" Missing: those whose frame was made and is not here." if gaps else ""),
     ]
 
 
@@ -170,7 +177,7 @@ def numbers(findings: Findings) -> list[Numbers]:
 
 
 def failures(chains: Sequence[Chain], inks: Mapping[str, Ink]) -> list[Failure]:
-    """Every step that did not come to `edited` in the end."""
+    """Every step that has no frame here in the end, and was not reported by its scores."""
     return [
         Failure(
             source=chain.key.source,
@@ -184,7 +191,7 @@ def failures(chains: Sequence[Chain], inks: Mapping[str, Ink]) -> list[Failure]:
         )
         for chain in sorted(chains, key=lambda c: (c.key.editor, c.key.id))
         for step in chain.final
-        if step.outcome != "edited"
+        if step.outcome not in MADE
     ]
 
 
@@ -197,7 +204,10 @@ def metric_facts(findings: Findings) -> list[MetricFacts]:
             spec = metric_spec(name)
         better = "higher is better" if spec and spec.higher_is_better else "lower is better"
         told = better if spec and not spec.alignment else ""  # which way a frame moved is neither
-        found.append(MetricFacts(name, label, (spec and spec.title) or name, told))
+        title = (spec and spec.title) or name
+        if label.startswith(f"{name}@{PUBLISHED}"):
+            title = f"{name} as they measured it"  # our title would say how, which nobody knows
+        found.append(MetricFacts(name, label, title, told))
     return found
 
 

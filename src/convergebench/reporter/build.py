@@ -15,7 +15,8 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable, Mapping, Sequence
+import re
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cache
 from importlib import resources
@@ -25,18 +26,22 @@ from typing import Any, Final
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
-from convergebench.analysis import Findings, analyze
-from convergebench.chain import Chain, FrameRef
+from convergebench.analysis import Findings
+from convergebench.analysis.roundtrip import analyze_gathered
+from convergebench.chain import FrameRef
 from convergebench.disk import plain_errors
 from convergebench.errors import StoreError
+from convergebench.gathering import Gathered, gather
 from convergebench.reporter import board, charts, palette
 from convergebench.reporter.pictures import Picture, bring_pictures, replace_file
 from convergebench.reporter.strips import strips_of
-from convergebench.store import RunStore, versions
+from convergebench.store import versions
 from convergebench.table import Table
 
 FORMAT: Final = 1
 MARKER: Final = "report.json"
+LONGEST_NAME: Final = 120
+"""Of the runs' names together, in the name of a folder."""
 
 
 @dataclass(frozen=True)
@@ -64,37 +69,58 @@ class Report:
 
 
 def report(
-    directory: str | os.PathLike[str],
+    *directories: str | os.PathLike[str],
     out: str | os.PathLike[str] | None = None,
-    *,
+    rounds: int | None = None,
     observe: Callable[[int, int], None] | None = None,
 ) -> Report:
-    """Analyse a scored run and write its report.
+    """Analyse a scored run, or several together, and write the report.
 
     Args:
-        directory: The run directory.
-        out: The report's folder; `report` in the run directory by default.
+        directories: The run directories.
+        out: The report's folder; by default `report` in the run directory, or for several runs a
+            folder here that is named after them.
+        rounds: Look only at the first so many homecomings.
         observe: Called with (done, total) as pictures are brought in.
 
     Raises:
-        ConvergeBenchError: The run has no scores yet.
+        ConvergeBenchError: A run has no scores yet.
+        StoreMismatch: The runs cannot be compared.
         StoreError: `out` holds something else, or cannot be written.
     """
-    findings = analyze(directory)
-    store = RunStore.open(Path(directory))
-    folder = Path(out) if out is not None else store.path / "report"
-    chains = store.chains()
+    gathered = gather(directories, rounds=rounds)
+    findings = analyze_gathered(gathered)
+    folder = Path(out) if out is not None else _usual_place(gathered)
     with plain_errors(folder):
-        _claim(folder, store)
-        pictures = bring_pictures(store, _frames(chains), folder, observe)
+        _claim(folder, gathered)
+        pictures = bring_pictures(_frames(gathered), folder, observe)
         _write_static(folder)
-        _write_pages(folder, store, findings, chains, pictures)
+        _write_pages(folder, gathered, findings, pictures)
     return Report(folder / "index.html", findings)
 
 
-def _claim(folder: Path, store: RunStore) -> None:
-    """Make the folder, and mark it as this run's report. Raises StoreError if it is not."""
-    me = {"format": FORMAT, "created": store.info.created, "fingerprint": store.info.fingerprint}
+def _usual_place(gathered: Gathered) -> Path:
+    if not gathered.several:
+        return gathered.runs[0].store.path / "report"
+    names = [re.sub(r"[^\w.-]+", "-", run.name).strip("-") for run in gathered.runs]
+    joined = "+".join(names)
+    if len(joined) > LONGEST_NAME:
+        joined = f"{names[0][:LONGEST_NAME]}+{len(names) - 1}-more"
+    return Path(f"{joined}-report")
+
+
+def _claim(folder: Path, gathered: Gathered) -> None:
+    """Make the folder, and mark it as these runs' report. Raises StoreError if it is not."""
+    infos = [run.store.info for run in gathered.runs]
+    # The suite of an imported run grows with it: the run stays the same.
+    runs = sorted(
+        (
+            {"created": info.created, "fingerprint": "" if info.imported else info.fingerprint}
+            for info in infos
+        ),
+        key=str,
+    )
+    me = {"format": FORMAT, **({"runs": runs} if gathered.several else runs[0])}
     mark = _text(me)
     try:
         if (folder / MARKER).read_bytes() == mark:
@@ -110,12 +136,14 @@ def _claim(folder: Path, store: RunStore) -> None:
     replace_file(folder / MARKER, mark)
 
 
-def _frames(chains: Sequence[Chain]) -> list[FrameRef]:
-    """Every frame a page shows or links."""
+def _frames(gathered: Gathered) -> list[tuple[FrameRef, Path]]:
+    """Every frame a page shows or links, and where it is."""
     found = []
-    for chain in chains:
+    for chain in gathered.chains:
+        store = gathered.stores[chain.key.id]
         steps = [step.frame for step in chain.steps]
-        found += [ref for ref in (chain.source, chain.truth, *steps) if ref]
+        refs = [ref for ref in (chain.source, chain.truth, *steps) if ref]
+        found += [(ref, store.frame_path(ref)) for ref in refs]
     return found
 
 
@@ -149,11 +177,11 @@ def _bundle() -> str:
 
 def _write_pages(
     folder: Path,
-    store: RunStore,
+    gathered: Gathered,
     findings: Findings,
-    chains: Sequence[Chain],
     pictures: Mapping[str, Picture],
 ) -> None:
+    suite, chains = gathered.suite, gathered.chains
     inks = palette.inks([(s.editor, s.control) for s in findings.standings])
     metrics = board.metric_facts(findings)
     drawn = charts.curves_of(findings)
@@ -169,11 +197,14 @@ def _write_pages(
             "dark": charts.theme(shown, dark=True),
         }
     pages = _environment()
-    sources = [s for s in store.suite.source if any(c.key.source == s.name for c in chains)]
+    used = {chain.key.source for chain in chains}
+    sources = [source for source in suite.source if source.name in used]
+    # The chain a source is shown by: the first that has its picture.
     first = {chain.key.source: chain for chain in reversed(chains)}
+    first |= {chain.key.source: chain for chain in reversed(chains) if chain.source}
     common = {
         "findings": findings,
-        "store": store,
+        "runs": [run.store for run in gathered.runs],
         "inks": inks,
         "sources": sources,
         "first": first,
@@ -186,9 +217,7 @@ def _write_pages(
             source=source,
             before=sources[index - 1] if index else None,
             after=sources[index + 1] if index + 1 < len(sources) else None,
-            strips=strips_of(
-                mine, store.suite, pictures, inks, [s.editor for s in findings.standings]
-            ),
+            strips=strips_of(mine, suite, pictures, inks, [s.editor for s in findings.standings]),
         )
         _write(folder / f"source-{source.name}.html", page.encode())
     _write(folder / "findings.json", _text(findings.model_dump(mode="json")))
@@ -203,7 +232,7 @@ def _write_pages(
         live=live,
         failures=board.failures(chains, inks),
         editors=board.editor_facts(chains, inks),
-        sessions=board.sessions(store),
+        sessions={run.name: board.sessions(run.store) for run in gathered.runs},
         versions=versions(),
     )
     _write(folder / "index.html", page.encode())

@@ -23,7 +23,6 @@ from PIL import Image
 from convergebench.chain import FrameRef
 from convergebench.errors import MalformedImage
 from convergebench.frame import decode
-from convergebench.store import RunStore
 
 SIDE: Final = 192
 """Longest side of a thumbnail: twice what the pages show, for dense screens."""
@@ -42,27 +41,34 @@ class Picture:
 
 
 def bring_pictures(
-    store: RunStore,
-    refs: Iterable[FrameRef],
+    frames: Iterable[tuple[FrameRef, Path]],
     out: Path,
     observe: Callable[[int, int], None] | None = None,
 ) -> dict[str, Picture]:
     """Link every frame into the folder and make its thumbnail, unless that is done.
 
+    Args:
+        frames: The frames, and where they are stored; of equal ones the first counts.
+        out: The report's folder.
+        observe: Called with (done, total).
+
     Returns:
         The pictures by the frame's hash.
     """
-    wanted = list({ref.sha256: ref for ref in refs}.values())
-    for prefix in {ref.sha256[:2] for ref in wanted}:
+    places: dict[str, tuple[FrameRef, Path]] = {}
+    for ref, path in frames:
+        places.setdefault(ref.sha256, (ref, path))
+    wanted = list(places.values())
+    for prefix in {ref.sha256[:2] for ref, _ in wanted}:
         for part in ("frames", "thumbs"):
             (out / part / prefix).mkdir(parents=True, exist_ok=True)
-    largest = max(((ref.width or 1) * (ref.height or 1) for ref in wanted), default=1)
+    largest = max(((ref.width or 1) * (ref.height or 1) for ref, _ in wanted), default=1)
     workers = max(1, min(os.cpu_count() or 1, PIXELS_AT_ONCE // largest))
     found: dict[str, Picture] = {}
     pool = ThreadPoolExecutor(workers)
     try:
-        pictures = pool.map(lambda ref: _bring(store.frame_path(ref), ref, out), wanted)
-        for done, (ref, picture) in enumerate(zip(wanted, pictures, strict=True), 1):
+        pictures = pool.map(lambda told: _bring(told[1], told[0], out), wanted)
+        for done, ((ref, _), picture) in enumerate(zip(wanted, pictures, strict=True), 1):
             found[ref.sha256] = picture
             if observe:
                 observe(done, len(wanted))

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from convergebench.chain import Chain, FrameRef, Step
-from convergebench.cycle import Cycle, Home
+from convergebench.chain import IMPORTED, Chain, FrameRef, Step, count_outcomes
+from convergebench.cycle import NOT_RECORDED, Cycle, Home
 from convergebench.reporter.palette import Ink
 from convergebench.reporter.pictures import Picture
 from convergebench.suite import Suite
@@ -14,7 +14,10 @@ from convergebench.suite import Suite
 
 @dataclass(frozen=True)
 class Cell:
-    """One step of a chain as shown: its frame, or why there is none."""
+    """One step of a chain as shown: its frame, or why there is none.
+
+    `absent` is a picture that nobody brought here: scores may be known of it all the same.
+    """
 
     step: int
     picture: Picture
@@ -23,6 +26,7 @@ class Cell:
     detail: str = ""
     home: str = ""
     size: str = ""
+    absent: bool = False
 
 
 @dataclass(frozen=True)
@@ -35,6 +39,8 @@ class Row:
     cells: tuple[Cell, ...]
     rest: int
     rest_text: str
+    bare: str = ""
+    """What to say in place of all cells, where no picture of the chain is here."""
 
 
 @dataclass(frozen=True)
@@ -53,6 +59,11 @@ class Strip:
     cycle: Cycle
     columns: tuple[Column, ...]
     rows: tuple[Row, ...]
+
+    @property
+    def unworded(self) -> bool:
+        """Whether nobody wrote down any of its prompts."""
+        return all(edit.prompts == (NOT_RECORDED,) for edit in self.cycle.edit)
 
 
 def strips_of(
@@ -83,8 +94,10 @@ def strips_of(
             _row(chain, steps, cycle, last, repeated, pictures, inks)
             for chain, steps in zip(mine, shown, strict=True)
         ]
-        columns = [_column(step, shown) for step in range(1, last + 1)]
-        found.append(Strip(label, cycle, (Column(0, "source"), *columns), tuple(rows)))
+        columns = [Column(0, "source"), *(_column(step, shown) for step in range(1, last + 1))]
+        if all(row.bare for row in rows):
+            columns = []
+        found.append(Strip(label, cycle, tuple(columns), tuple(rows)))
     return found
 
 
@@ -114,7 +127,7 @@ def _row(
 ) -> Row:
     nothing = Picture(None, None)
     source = pictures.get(chain.source.sha256, nothing) if chain.source else nothing
-    cells = [Cell(0, source, home="", size="")]
+    cells = [Cell(0, source, absent=chain.source is None)]
     for number in range(1, max(steps, default=0) + 1):
         step = steps.get(number)
         if step is None:
@@ -123,7 +136,7 @@ def _row(
         home = cycle.home(number)
         if home is not None and home.of == "truth" and chain.truth is None:
             home = None
-        edited = step.outcome == "edited"
+        edited = step.outcome in ("edited", "reported")
         cells.append(
             Cell(
                 step=number,
@@ -133,6 +146,7 @@ def _row(
                 detail="" if edited else step.detail,
                 home=home_words(home) if edited and home else "",
                 size=_size(step.frame, chain.source, home) if edited and step.frame else "",
+                absent=step.outcome == "reported",
             )
         )
     words = [chain.key.settings.label, f"repeat {chain.key.repeat + 1}" if repeated else ""]
@@ -143,8 +157,27 @@ def _row(
         variant=", ".join(word for word in words if word),
         cells=tuple(cells),
         rest=rest,
-        rest_text="ended here" if chain.ended else "not run yet",
+        rest_text=_rest(chain),
+        bare=_bare(chain),
     )
+
+
+def _rest(chain: Chain) -> str:
+    if chain.ended:
+        return "ended here"
+    return "no more was imported" if chain.editor_version == IMPORTED else "not run yet"
+
+
+def _bare(chain: Chain) -> str:
+    """What is there of a chain without pictures; empty where it has some."""
+    if chain.held:
+        return ""
+    counts = count_outcomes([chain])
+    reported = counts.pop("reported", 0)
+    words = [f"scores only, up to step {max(chain.reached)}" if reported else ""]
+    words += [f"{count} {outcome}" for outcome, count in sorted(counts.items())]
+    words += [step.detail for step in chain.final if chain.ended and step == chain.last]
+    return ", ".join(word for word in words if word) + "; the pictures are not here"
 
 
 def home_words(home: Home) -> str:

@@ -1,0 +1,227 @@
+"""Datasets as the Hugging Face Hub keeps them: a metadata file beside pictures, or Parquet shards.
+
+In the first form `metadata.jsonl`, `.csv` or `.parquet` has a row per picture and names it in
+`file_name`. In the second the pictures are in the Parquet file, as a column of {bytes, path}.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import os
+import shutil
+import tempfile
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from convergebench.errors import ImportProblem
+from convergebench.importer.found import Look, Place
+
+if TYPE_CHECKING:
+    import polars
+
+COLUMNS: Final[Mapping[str, tuple[str, ...]]] = {
+    "file": ("file_name", "image_file_name", "filename", "image_path"),
+    "source": ("source", "initial_image", "source_image", "image_name", "initial", "image"),
+    "variant": ("variant", "task", "setting", "arm", "experiment"),
+    "run": ("run", "repeat", "run_id", "run_index", "trial"),
+    "step": ("step", "iteration", "iter", "step_index", "edit_step"),
+    "prompt": ("prompt", "instruction", "edit_prompt"),
+    "reasoning": ("reasoning", "reasoning_summary", "thoughts", "thinking"),
+    "seed": ("seed",),
+    "temperature": ("temperature",),
+    "resolution": ("resolution", "image_size"),
+    "session": ("session",),
+    "model": ("model", "editor", "model_name"),
+}
+"""What columns may be called, by what they mean; the first that is there is taken."""
+
+_SYNONYMS: Final = {"editor": "model", "cycle": "variant", "repeat": "run"}
+"""What users call some of these when they name a column, as for tables of scores."""
+
+ROWS_AT_ONCE: Final = 16
+"""Rows of pictures held in memory at a time."""
+
+_METADATA: Final = ("metadata.jsonl", "metadata.csv", "metadata.parquet")
+
+
+@dataclass(frozen=True)
+class Row:
+    """A row: what its columns say, by our names, and its picture.
+
+    Attributes:
+        fields: By the keys of `COLUMNS`; empty cells are left out.
+        name: The picture's path below the root, as the row gives it.
+        place: Where the picture is; None when it is not there.
+        table: The file that has the row.
+    """
+
+    fields: Mapping[str, Any]
+    name: str
+    place: Place | None
+    table: str
+
+
+@dataclass
+class Tables:
+    """All tables of a dataset, by what they are."""
+
+    metadata: list[str] = field(default_factory=list)
+    shards: list[str] = field(default_factory=list)
+
+
+def find_tables(look: Look, columns: Mapping[str, str]) -> Tables:
+    """The tables that say which step each picture is; others are left alone."""
+    found = Tables()
+    for name in look.files:
+        base = name.rpartition("/")[2].lower()
+        if base in _METADATA and not look.is_file:
+            if {"file", "step"} <= set(_mapped(_header(look, name), columns)):
+                found.metadata.append(name)
+        elif base.endswith(".parquet"):
+            schema = _schema(look, name)
+            if _pictures(schema) and "step" in _mapped(list(schema), columns):
+                found.shards.append(name)
+    return found
+
+
+def metadata_rows(look: Look, table: str, columns: Mapping[str, str]) -> Iterator[Row]:
+    """The rows of a metadata file. Raises ImportProblem."""
+    folder, _, _ = table.rpartition("/")
+    known = set(look.files)
+    mapped = _mapped(_header(look, table), columns)
+    for told in _table(look, table):
+        fields = _fields(told, mapped)
+        name = os.path.normpath(f"{folder}/{fields.pop('file', '')}".lstrip("/")).replace("\\", "/")
+        yield Row(fields, name, look.place(name) if name in known else None, table)
+
+
+def shard_rows(
+    look: Look, shards: list[str], columns: Mapping[str, str]
+) -> tuple[list[Row], Callable[[], None]]:
+    """The rows of Parquet shards, their pictures spooled; and how to remove those.
+
+    Raises ImportProblem.
+    """
+    import polars as pl
+
+    needed = sum(os.stat(look.place(name).path).st_size for name in shards)
+    if shutil.disk_usage(tempfile.gettempdir()).free < needed:
+        raise ImportProblem(
+            f"the pictures in {len(shards)} Parquet files need {needed / 1e9:.1f} GB of scratch "
+            f"space, which {tempfile.gettempdir()} does not have; set TMPDIR to a folder that does"
+        )
+    spool = Path(tempfile.mkdtemp(prefix="convergebench-parquet-"))
+    rows: list[Row] = []
+    try:
+        for number, shard in enumerate(shards):
+            (folder := spool / f"{number}").mkdir()
+            rows += _spooled(look, shard, columns, folder)
+    except BaseException as error:
+        shutil.rmtree(spool, ignore_errors=True)
+        if isinstance(error, pl.exceptions.PolarsError | OSError):
+            raise ImportProblem(f"cannot read the Parquet files: {_short(error)}") from error
+        raise
+    return rows, lambda: shutil.rmtree(spool, ignore_errors=True)
+
+
+def _spooled(look: Look, shard: str, columns: Mapping[str, str], folder: Path) -> Iterator[Row]:
+    import polars as pl
+
+    schema = _schema(look, shard)
+    picture = _pictures(schema)[0]
+    scan = pl.scan_parquet(look.place(shard).path)
+    mapped = _mapped([name for name in schema if name != picture], columns)
+    wanted = [*dict.fromkeys(mapped.values()), picture]
+    known = set(look.files)
+    count = int(scan.select(pl.len()).collect().item())
+    for start in range(0, count, ROWS_AT_ONCE):
+        part = scan.select(wanted).slice(start, ROWS_AT_ONCE).collect()
+        for number, told in enumerate(part.iter_rows(named=True), start):
+            image = told.pop(picture) or {}
+            name = str(image.get("path") or "")
+            place = look.place(name) if name in known else None
+            if image.get("bytes"):
+                file = folder / f"{number}"
+                file.write_bytes(image["bytes"])
+                place = Place(f"{shard}#{number}", file)
+            yield Row(_fields(told, mapped), name, place, shard)
+
+
+def _schema(look: Look, name: str) -> Mapping[str, polars.DataType]:
+    import polars as pl
+
+    try:
+        return pl.read_parquet_schema(look.place(name).path)
+    except (pl.exceptions.PolarsError, OSError):
+        return {}
+
+
+def _pictures(schema: Mapping[str, polars.DataType]) -> list[str]:
+    """The columns of {bytes, path}."""
+    return [
+        name
+        for name, kind in schema.items()
+        if {f.name for f in getattr(kind, "fields", ())} >= {"bytes", "path"}
+    ]
+
+
+def _header(look: Look, name: str) -> list[str]:
+    """The columns of a table; of JSON lines the keys of the first."""
+    if name.lower().endswith(".parquet"):
+        return list(_schema(look, name))
+    with open(look.place(name).path, encoding="utf-8-sig", errors="replace", newline="") as file:
+        if name.lower().endswith(".csv"):
+            return next(csv.reader(file), [])
+        try:
+            told = json.loads(file.readline() or "{}")
+        except ValueError:
+            return []
+    return list(told) if isinstance(told, dict) else []
+
+
+def _table(look: Look, name: str) -> Iterator[Mapping[str, Any]]:
+    if name.lower().endswith(".parquet"):
+        import polars as pl
+
+        yield from pl.read_parquet(look.place(name).path).iter_rows(named=True)
+        return
+    text = io.StringIO(look.place(name).read().decode("utf-8-sig", "replace"), newline="")
+    if name.lower().endswith(".csv"):
+        yield from csv.DictReader(text)
+        return
+    for number, line in enumerate(text, 1):
+        if not line.strip():
+            continue
+        try:
+            told = json.loads(line)
+        except ValueError as error:
+            raise ImportProblem(f"{name}, line {number}: not valid JSON: {error}") from error
+        if not isinstance(told, dict):
+            raise ImportProblem(f"{name}, line {number}: expected an object, got {line[:40]!r}")
+        yield told
+
+
+def _mapped(names: list[str], columns: Mapping[str, str]) -> dict[str, str]:
+    """Which column has what; the user's word beats the table."""
+    columns = {_SYNONYMS.get(meaning, meaning): name for meaning, name in columns.items()}
+    small = {name.lower(): name for name in reversed(names)}
+    found: dict[str, str] = {}
+    for meaning, called in COLUMNS.items():
+        for name in (columns[meaning].lower(),) if meaning in columns else called:
+            if name in small and small[name] not in found.values():
+                found[meaning] = small[name]
+                break
+    return found
+
+
+def _fields(told: Mapping[str, Any], mapped: Mapping[str, str]) -> dict[str, Any]:
+    cells = {meaning: told.get(column) for meaning, column in mapped.items()}
+    return {meaning: cell for meaning, cell in cells.items() if cell not in (None, "")}
+
+
+def _short(error: BaseException) -> str:
+    return str(error).splitlines()[0] if str(error) else type(error).__name__
