@@ -20,8 +20,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import convergebench as cb
-from convergebench import archive, bundler
-from convergebench.contents import MANIFEST, belongs
+from convergebench import bundler
+from convergebench.archive import structure
+from convergebench.archive.contents import MANIFEST, belongs
 from convergebench.disk import hold_lock
 from convergebench.errors import BundleError, StoreBusy, StoreError
 from tests.support.bundles import contents, frame_name, small_run, tree
@@ -104,8 +105,8 @@ def test_wide_fields_are_read_by_others_and_by_us(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     run = small_run(tmp_path / "run")
-    monkeypatch.setattr(archive, "WIDE_SIZE", 700)
-    monkeypatch.setattr(archive, "WIDE_COUNT", 5)
+    monkeypatch.setattr(structure, "WIDE_SIZE", 700)
+    monkeypatch.setattr(structure, "WIDE_COUNT", 5)
     cb.bundle(run, tmp_path / "a.zip")
     with zipfile.ZipFile(tmp_path / "a.zip") as file:
         assert file.testzip() is None
@@ -120,17 +121,17 @@ def test_more_files_than_16_bits_can_count(tmp_path: Path) -> None:
     path, entries = tmp_path / "many.zip", []
     with open(path, "wb") as out:
         for number in range(70_000):
-            entries.append(archive.Entry(f"f{number}", out.tell(), 1, 1, 0xD3D99E8B))
-            out.write(archive.local_header(f"f{number}", 1, 0xD3D99E8B) + b"A")
-        for record in archive.ending(entries, out.tell()):
+            entries.append(structure.Entry(f"f{number}", out.tell(), 1, 1, 0xD3D99E8B))
+            out.write(structure.local_header(f"f{number}", 1, 0xD3D99E8B) + b"A")
+        for record in structure.ending(entries, out.tell()):
             out.write(record)
     with zipfile.ZipFile(path) as file:
         assert len(file.namelist()) == 70_000
         assert file.read("f69999") == b"A"
     with open(path, "rb") as read:
-        found, _ = archive.directory(read, path.stat().st_size)
+        found, _ = structure.directory(read, path.stat().st_size)
         assert [e.name for e in found] == [e.name for e in entries]
-        assert archive.located(read, found[-1]).crc == 0xD3D99E8B
+        assert structure.located(read, found[-1]).crc == 0xD3D99E8B
 
 
 # -- going on ---------------------------------------------------------------------------------
@@ -155,7 +156,7 @@ def test_whatever_an_interrupted_process_left_the_result_is_the_same(data: st.Da
         assert not (here / "a.zip.part").exists()
         ends, at_end = [0], 0
         with open(here / "whole.zip", "rb") as file:
-            for entry in archive.walk(file, len(whole))[0][:-1]:
+            for entry in structure.walk(file, len(whole))[0][:-1]:
                 at_end = entry.end
                 ends.append(at_end)
         reach = min(len(left), at if flipped else len(left))

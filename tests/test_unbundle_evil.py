@@ -16,9 +16,9 @@ from pathlib import Path
 import pytest
 
 import convergebench as cb
-from convergebench import archive
-from convergebench.archive import Entry
-from convergebench.contents import MANIFEST
+from convergebench.archive import structure
+from convergebench.archive.contents import MANIFEST
+from convergebench.archive.structure import Entry
 from convergebench.errors import BundleError
 from convergebench.store import RunStore
 from tests.support.bundles import contents, tree, zipped
@@ -215,17 +215,17 @@ def test_overlapping_files_are_refused(tmp_path: Path) -> None:
     def add(name: str, content: bytes) -> None:
         crc = zlib.crc32(content)
         entries.append(Entry(name, data.tell(), len(content), len(content), crc))
-        data.write(archive.local_header(name, len(content), crc) + content)
+        data.write(structure.local_header(name, len(content), crc) + content)
 
     for name, content in files.items():
         add(name, content)
-    inner = archive.local_header("imports/in.jsonl", 3, zlib.crc32(b"abc")) + b"abc"
+    inner = structure.local_header("imports/in.jsonl", 3, zlib.crc32(b"abc")) + b"abc"
     outer = data.tell()
     add("imports/out.jsonl", inner)
-    begin = outer + len(archive.local_header("imports/out.jsonl", 0, 0))
+    begin = outer + len(structure.local_header("imports/out.jsonl", 0, 0))
     entries.append(Entry("imports/in.jsonl", begin, 3, 3, zlib.crc32(b"abc")))
     add(MANIFEST, manifest_of({**files, "imports/out.jsonl": inner, "imports/in.jsonl": b"abc"}))
-    for record in archive.ending(entries, data.tell()):
+    for record in structure.ending(entries, data.tell()):
         data.write(record)
     (tmp_path / "a.zip").write_bytes(data.getvalue())
     refused(tmp_path, tmp_path / "a.zip", "it overlaps with 'imports/out.jsonl'")
@@ -314,13 +314,13 @@ def test_more_than_allowed_or_free_is_refused_before_writing(tmp_path: Path) -> 
     manifest = manifest_of(files) + b"0" * 64 + b"  scores/huge.parquet\n"
     placed = [Entry("scores/huge.parquet", 0, huge, huge, 0)]
     with open(path, "wb") as out:
-        out.write(archive.local_header(placed[0].name, huge, 0))
+        out.write(structure.local_header(placed[0].name, huge, 0))
         out.seek(huge, os.SEEK_CUR)
         for name, content in {**files, MANIFEST: manifest}.items():
             crc = zlib.crc32(content)
             placed.append(Entry(name, out.tell(), len(content), len(content), crc))
-            out.write(archive.local_header(name, len(content), crc) + content)
-        for record in archive.ending(placed, out.tell()):
+            out.write(structure.local_header(name, len(content), crc) + content)
+        for record in structure.ending(placed, out.tell()):
             out.write(record)
     with pytest.raises(BundleError, match=r"needs [\d,]+ bytes, and .* has [\d,]+ free"):
         cb.unbundle(path, tmp_path / "back")

@@ -25,12 +25,19 @@ from typing import Any, BinaryIO, Final
 
 from pydantic import ValidationError
 
-from convergebench import archive
-from convergebench.archive import Entry
-from convergebench.contents import MANIFEST, digest_in, files_of, kind, twins, write_manifest
+from convergebench.archive import structure
+from convergebench.archive.contents import (
+    MANIFEST,
+    digest_in,
+    files_of,
+    kind,
+    twins,
+    write_manifest,
+)
+from convergebench.archive.inspection import CHUNK, Bundle
+from convergebench.archive.structure import Entry
 from convergebench.disk import make_directory, plain_errors, sync_directory
 from convergebench.errors import BundleError, StoreBusy, StoreError
-from convergebench.inspection import CHUNK, Bundle
 from convergebench.store import RunInfo, RunStore
 from convergebench.table import Table
 from convergebench.verifier import check_records
@@ -167,13 +174,13 @@ class _Writer:
         """Keep the whole entries that are there and right; cut off everything after them."""
         length = self._part.seek(0, os.SEEK_END)
         good = 0
-        found = iter(archive.walk(self._part, length)[0])
+        found = iter(structure.walk(self._part, length)[0])
         for name, path in self._files.items():
             entry = next(found, None)
             size = self.sizes[name]
             if entry is None or entry.name != name or entry.end > length or entry.size != size:
                 break
-            header = archive.local_header(name, size, entry.crc)
+            header = structure.local_header(name, size, entry.crc)
             self._part.seek(good)
             if self._part.read(len(header)) != header:
                 break
@@ -210,9 +217,9 @@ class _Writer:
         manifest = write_manifest(self.digests)
         offset = self._part.tell()
         crc = zlib.crc32(manifest)
-        self._part.write(archive.local_header(MANIFEST, len(manifest), crc) + manifest)
+        self._part.write(structure.local_header(MANIFEST, len(manifest), crc) + manifest)
         entries = [*self._entries, Entry(MANIFEST, offset, len(manifest), len(manifest), crc)]
-        for record in archive.ending(entries, self._part.tell()):
+        for record in structure.ending(entries, self._part.tell()):
             self._part.write(record)
         self._part.flush()
         os.fsync(self._part.fileno())
@@ -228,7 +235,7 @@ class _Writer:
             digest.update(piece)
             if part and read == len(piece):
                 # The checksum is known now only if this is all; else the header is written again.
-                part.write(archive.local_header(name, size, crc if read == size else 0))
+                part.write(structure.local_header(name, size, crc if read == size else 0))
             if part:
                 part.write(piece)
             self._progress(len(piece))
@@ -239,7 +246,7 @@ class _Writer:
             )
         if part and (size > CHUNK or size == 0):
             part.seek(offset)
-            part.write(archive.local_header(name, size, crc))
+            part.write(structure.local_header(name, size, crc))
             part.seek(0, os.SEEK_END)
         return Entry(name, offset, size, size, crc), digest.hexdigest()
 
@@ -324,8 +331,8 @@ def _part_of(path: Path) -> Iterator[BinaryIO]:
         # Whoever held it before may have finished, and the file be in its place by now.
         if not part.exists() or not os.path.samestat(os.fstat(fd), os.stat(part)):
             raise StoreBusy(busy)
-        start = file.read(len(archive.OPENING))
-        if start != archive.OPENING[: len(start)]:
+        start = file.read(len(structure.OPENING))
+        if start != structure.OPENING[: len(start)]:
             raise BundleError(
                 f"{part} exists and is no unfinished bundle. Remove it, or choose another --out."
             )

@@ -17,6 +17,7 @@ import io
 import json
 import os
 import platform
+import shutil
 import time
 from collections.abc import Callable, Iterator, Sequence
 from datetime import UTC, datetime
@@ -172,8 +173,8 @@ class RunStore:
             notes = [stale] if stale else []
             if what == "run":
                 notes += cut_torn_lines(self) + (drop_frameless(self) if stale else [])
-                for left in (self.path / "frames" / ".new").glob("*"):
-                    left.unlink()
+                for left in (self.path / "frames" / ".new").iterdir():
+                    shutil.rmtree(left) if left.is_dir() else left.unlink()
             if reserve:
                 self._reserve = Reserve(self.path / "reserve", reserve)
                 self._reserve.hold()

@@ -20,10 +20,10 @@ from typing import Any, Final
 
 from pydantic import ValidationError
 
-from convergebench.contents import MANIFEST, kind
+from convergebench.archive.contents import MANIFEST, kind
+from convergebench.archive.inspection import Bundle
 from convergebench.disk import Writing, hold_lock, make_directory, plain_errors, sync_directory
 from convergebench.errors import BundleError, explain
-from convergebench.inspection import Bundle
 from convergebench.store import FORMAT, RunInfo, RunStore
 from convergebench.suite import Suite
 from convergebench.table import Table

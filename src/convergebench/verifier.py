@@ -11,10 +11,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from convergebench.archive.contents import digest_in
+from convergebench.archive.inspection import Bundle
 from convergebench.chain import IMPORTED, Chain, FrameRef
-from convergebench.contents import digest_in
 from convergebench.errors import StoreDamaged, StoreError, UnknownName, explain
-from convergebench.inspection import Bundle
 from convergebench.store import RunStore
 from convergebench.table import Table
 

@@ -11,7 +11,7 @@ from functools import cache
 from pathlib import Path
 from tempfile import mkdtemp
 
-from convergebench.contents import MANIFEST, files_of, write_manifest
+from convergebench.archive.contents import MANIFEST, files_of, write_manifest
 from convergebench.runner import run
 from tests.support.runs import write_suite
 

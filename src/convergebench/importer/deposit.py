@@ -9,12 +9,13 @@ from __future__ import annotations
 
 import itertools
 import os
+import shutil
 import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, Self
 
 from convergebench.chain import Chain, ChainHeader, FrameRef, Step
 from convergebench.disk import plain_errors
@@ -23,8 +24,12 @@ from convergebench.frame import EXTENSIONS, Frame
 from convergebench.importer.found import Place
 from convergebench.store import RunStore
 
-AT_ONCE: Final = 64
-"""Pictures handed to a thread at a time; it holds the bytes of one."""
+SMALL: Final = 2**18
+"""Smaller files are brought in one after the other: threads would wait for each other longer than
+for the disk. Of larger ones each thread holds the bytes of one."""
+
+TELL_EVERY: Final = 64
+"""Pictures between two calls of an observer."""
 
 
 @dataclass(frozen=True)
@@ -41,11 +46,17 @@ class Deposit:
     def __init__(self, store: RunStore) -> None:
         self._store = store
         self._frames = os.fspath(store.path / "frames")
-        self._scratch = store.path / "frames" / ".new"
-        self._names = itertools.count()
+        self._own = threading.local()
         self._lock = threading.Lock()
         self._placed: list[str] = []
         self.bytes = 0
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for folder in (self._store.path / "frames" / ".new").iterdir():
+            shutil.rmtree(folder) if folder.is_dir() else folder.unlink()
 
     @property
     def placed(self) -> int:
@@ -57,15 +68,25 @@ class Deposit:
     ) -> dict[Place, Brought]:
         """Store the bytes of every place, once. Raises ImportProblem, StoreError."""
         wanted = list(dict.fromkeys(places))
-        parts = [wanted[at : at + AT_ONCE] for at in range(0, len(wanted), AT_ONCE)]
         found: dict[Place, Brought] = {}
-        workers = max(2, os.cpu_count() or 1)
-        with plain_errors(self._store.path), ThreadPoolExecutor(workers) as pool:
+        later: dict[Place, Future[Brought]] = {}
+        done = itertools.count(1)
+
+        def tell(_: object = None) -> None:
+            count = next(done)
+            if observe and (count % TELL_EVERY == 0 or count == len(wanted)):
+                observe(count, len(wanted))
+
+        with plain_errors(self._store.path), ThreadPoolExecutor(os.cpu_count()) as pool:
             try:
-                for part, brought in zip(parts, pool.map(self._bring_all, parts), strict=True):
-                    found.update(zip(part, brought, strict=True))
-                    if observe:
-                        observe(len(found), len(wanted))
+                for place in wanted:
+                    if place.size < SMALL:
+                        found[place] = self._bring(place)
+                        tell()
+                    else:
+                        later[place] = pool.submit(self._bring, place)
+                        later[place].add_done_callback(tell)
+                found |= {place: future.result() for place, future in later.items()}
             except BaseException:
                 pool.shutdown(cancel_futures=True)
                 raise
@@ -83,9 +104,6 @@ class Deposit:
             Path(path).unlink(missing_ok=True)
         self._placed.clear()
 
-    def _bring_all(self, places: Sequence[Place]) -> list[Brought]:
-        return [self._bring(place) for place in places]
-
     def _bring(self, place: Place) -> Brought:
         frame = Frame(place.read())
         try:
@@ -101,7 +119,7 @@ class Deposit:
         # What is there may be torn: a power cut came before it was flushed.
         if os.path.exists(path) and Path(path).read_bytes() == frame.data:
             return
-        temporary = f"{self._scratch}/import.{os.getpid()}.{next(self._names)}"
+        temporary = self._temporary()
         file = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o644)
         try:
             view = memoryview(frame.data)
@@ -109,10 +127,18 @@ class Deposit:
                 view = view[os.write(file, view) :]
         finally:
             os.close(file)
-        os.rename(temporary, path)
-        with self._lock:
+        with self._lock:  # the kernel lets one rename at a time through, and burns time waiting
+            os.rename(temporary, path)
             self._placed.append(path)
             self.bytes += len(frame.data)
+
+    def _temporary(self) -> str:
+        """A scratch file of this thread, in a folder of its own: one folder for all is a queue."""
+        if not hasattr(self._own, "scratch"):
+            self._own.scratch = f"{self._frames}/.new/import-{threading.get_ident()}"
+            os.makedirs(self._own.scratch, exist_ok=True)
+            self._own.count = itertools.count()
+        return f"{self._own.scratch}/{next(self._own.count)}"
 
     def chains(self, records: Mapping[str, tuple[Chain, Sequence[Step]]]) -> None:
         """Write new chains whole, and append to those that are there.
@@ -152,7 +178,7 @@ class Deposit:
         return path
 
     def _replace(self, path: Path, data: bytes) -> None:
-        temporary = self._scratch / f"import.{os.getpid()}.{next(self._names)}"
+        temporary = Path(self._temporary())
         temporary.write_bytes(data)
         os.replace(temporary, path)
 

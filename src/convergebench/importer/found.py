@@ -40,6 +40,16 @@ class Place:
     offset: int = 0
     length: int | None = None
 
+    @property
+    def size(self) -> int:
+        """How many bytes there are. Raises ImportProblem."""
+        if self.length is not None:
+            return self.length
+        try:
+            return os.stat(self.path).st_size
+        except OSError as error:
+            raise ImportProblem(f"cannot read {self.name} ({error.strerror})") from error
+
     def read(self) -> bytes:
         """The bytes. Raises ImportProblem."""
         # Plain system calls: with small frames a file object costs more than the reading.

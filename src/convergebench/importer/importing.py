@@ -151,8 +151,7 @@ def _bring(
         store = RunStore.create(path, premises.suite, premises.suite.size, imported=wanted is None)
     elif suite is not None:
         store.require(premises.suite, store.info.size)
-    with store.writing("run"), store.writing("score"):
-        deposit = Deposit(store)
+    with store.writing("run"), store.writing("score"), Deposit(store) as deposit:
         deposit.add(premises.frames)
         places = [place for line in made.lines for place in line.places]
         brought = deposit.frames(places, observe)

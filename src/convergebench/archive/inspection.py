@@ -16,9 +16,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO, Final, Literal, Self
 
-from convergebench import archive
-from convergebench.archive import DEFLATED, DESCRIBED, STORED, Entry, NotReadable
-from convergebench.contents import (
+from convergebench.archive import structure
+from convergebench.archive.contents import (
     MANIFEST,
     belongs,
     digest_in,
@@ -27,6 +26,7 @@ from convergebench.contents import (
     twins,
     why_not,
 )
+from convergebench.archive.structure import DEFLATED, DESCRIBED, STORED, Entry, NotReadable
 from convergebench.errors import BundleError
 
 CHUNK: Final = 2**20
@@ -150,9 +150,9 @@ class Bundle:
     def _find(self) -> tuple[list[Entry], int | None]:
         """All entries, and where the archive's directory begins, if it can be read."""
         try:
-            return archive.directory(self._file, self._length)
+            return structure.directory(self._file, self._length)
         except NotReadable as error:
-            entries, stopped = archive.walk(self._file, self._length)
+            entries, stopped = structure.walk(self._file, self._length)
             if not entries:
                 raise BundleError(
                     f"{self.path} is not a bundle ({error}; {stopped}). Expected a ZIP archive, as "
@@ -175,7 +175,7 @@ class Bundle:
         doubtful: list[Entry] = []
         for each in found:
             try:
-                entry = each if each.start else archive.located(self._file, each)
+                entry = each if each.start else structure.located(self._file, each)
             except NotReadable as error:
                 self._blame("damaged", each.name, str(error))
                 doubtful.append(each)
@@ -197,7 +197,7 @@ class Bundle:
         """
         spans = sorted((entry.offset, entry.end) for entry in placed)
         for each in doubtful:
-            entry = archive.assumed(each)
+            entry = structure.assumed(each)
             at = bisect.bisect(spans, (entry.offset, entry.end))
             floor = spans[at - 1][1] if at else 0
             ceiling = spans[at][0] if at < len(spans) else border
