@@ -39,6 +39,7 @@ check: $(VENV)/dev
 bench: $(VENV)/dev
 	$(BIN)/python benchmarks/ssim.py
 	$(BIN)/python benchmarks/runner.py
+	$(BIN)/python -m benchmarks.importing
 
 clean:
 	rm -rf $(VENV) demo-run

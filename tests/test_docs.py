@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import shlex
@@ -80,6 +81,29 @@ def test_every_file_of_a_run_is_documented(tmp_path: Path) -> None:
     text = (DOCS / "files.md").read_text()
     for entry in path.iterdir():
         assert entry.name.removesuffix(".jsonl") in text, entry.name
+
+
+def test_import_guide_reads_the_folder_it_shows(tmp_path: Path) -> None:
+    from convergebench.frame import encode
+    from tests.support.runs import picture
+
+    folder = tmp_path / "results"
+    frames = [f"originals/{name}.jpg" for name in ("harbour", "street")]
+    frames += [f"model-a/harbour/v{v}/{k:04}.png" for v in (1, 2) for k in range(1, 11)]
+    frames += [f"model-b/street/v1/{k:04}.png" for k in range(1, 11)]
+    for seed, name in enumerate(frames):
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_bytes(encode(picture(seed), "jpeg" if name[-3:] == "jpg" else "png"))
+    text = blocks(DOCS / "guides" / "import.md", "sh")[1].replace("\\\n", " ")
+    words = shlex.split(text.replace("--dry-run", "--to run --json"))
+    assert words[0] == "convergebench"
+    done = subprocess.run(
+        [sys.executable, "-m", *words], cwd=tmp_path, capture_output=True, text=True
+    )
+    assert done.returncode == 0, done.stderr
+    told = json.loads(done.stdout)
+    assert (told["new_chains"], told["new_frames"]) == (3, 32)
+    assert (told["missing"], told["unread"], told["conflicts"]) == ([], [], [])
 
 
 def test_plugin_guide_runs(tmp_path: Path) -> None:

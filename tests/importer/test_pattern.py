@@ -62,6 +62,18 @@ def test_settings_and_repeats_are_fields(tmp_path: Path) -> None:
         read(tmp_path / "b", ["e/9K/s/1.png"], pattern="{editor}/{resolution}/{source}/{step}.png")
 
 
+def test_repeats_may_be_letters(tmp_path: Path) -> None:
+    files = ["e/trialA/s_1.png", "e/trialB/s_1.png"]
+    found = read(tmp_path, files, pattern="{editor}/trial{repeat}/{source}_{step}.png")
+    assert [repeat for *_, repeat, _ in found] == [0, 1]
+    with pytest.raises(ImportProblem, match="a number or a letter, got 'one'"):
+        read(
+            tmp_path / "b",
+            ["e/one/s_1.png"],
+            pattern="{editor}/{repeat:[a-z]+}/{source}_{step}.png",
+        )
+
+
 def test_numbering_may_begin_elsewhere(tmp_path: Path) -> None:
     found = read(tmp_path, ["s_1.png", "s_2.png"], pattern="{source}_{step}.png", first=1)
     assert [step for *_, step in found] == [0, 1]

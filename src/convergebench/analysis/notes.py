@@ -205,7 +205,10 @@ def _no_floor(told: Evidence, spec: MetricSpec, paired: set[str], sources: int) 
     if spec.name in told.floor:
         return "other sources are as close to a source as the source itself"
     if not any(chain.held for chain in told.gathered.chains):
-        return "the floor needs pictures, and only scores are here"
+        return (
+            "the floor needs pictures, and only scores are here (import the sources' pictures, or "
+            f"the floor itself with --floor {spec.name}=VALUE)"
+        )
     if sources < 2:
         return "the suite's floor needs two sources"
     if spec.name in paired:

@@ -4,8 +4,8 @@ r"""Any other layout: a path pattern with named fields says what each file is.
     {source:portrait_\d+}_{cycle}/{step}.*   a field may say what it matches
     **/{source}-{round}-{phase}.png          `*` within a folder, `**` across folders
 
-`{step}`, `{round}` and `{repeat}` are numbers; `{phase}` is forward or backward. A path that can be
-read in two ways is refused, with both readings.
+`{step}` and `{round}` are numbers, `{repeat}` is a number or a letter; `{phase}` is forward or
+backward. A path that can be read in two ways is refused, with both readings.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from convergebench.importer.found import (
     Wishes,
 )
 
-NUMBERS: Final = ("step", "round", "repeat")
+NUMBERS: Final = {"step": "[0-9]+", "round": "[0-9]+", "repeat": "[0-9]+|[A-Za-z]"}
 AXES: Final = ("phrasing", "seed", "temperature", "resolution", "session")
 FIELDS: Final = ("editor", "source", "cycle", "phase", *NUMBERS, *AXES)
 _PIECE: Final = re.compile(
@@ -87,7 +87,7 @@ class Pattern:
 
 def _field(name: str, matching: str | None, text: str) -> tuple[str, str]:
     if name in NUMBERS:
-        return (f"(?P<{name}>{matching or '[0-9]+'})",) * 2
+        return (f"(?P<{name}>{matching or NUMBERS[name]})",) * 2
     if name == "phase":
         return (f"(?P<{name}>{matching or 'forward|backward'})",) * 2
     if not matching:
@@ -170,9 +170,18 @@ def _track(fields: dict[str, str], wishes: Wishes, look: Look, kind: str) -> Tra
         source=fields.get("source") or wishes.source or look.root.stem,
         cycle=fields.get("cycle") or wishes.cycle or kind,
         editor=fields.get("editor") or wishes.editor or look.root.name,
-        repeat=int(fields.get("repeat") or 0),
+        repeat=_repeat(fields.get("repeat", "0")),
         settings=settings,
     )
+
+
+def _repeat(text: str) -> int:
+    """A repeat's number; letters count from A, which is 0."""
+    if text.isdecimal():
+        return int(text)
+    if len(text) == 1 and "a" <= text.lower() <= "z":
+        return ord(text.lower()) - ord("a")
+    raise ImportProblem(f"a repeat is a number or a letter, got {text!r} for {{repeat}}")
 
 
 @cache
