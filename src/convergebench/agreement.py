@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from convergebench.chain import Chain
-from convergebench.comparisons import FLOOR_PREFIX, row_version
+from convergebench.comparisons import FLOOR_PREFIX, PUBLISHED, row_version
 from convergebench.errors import ConvergeBenchError, SettingsError
 from convergebench.registry import metric_spec
 from convergebench.store import RunStore
@@ -26,7 +26,6 @@ from convergebench.table import Cell, Table
 if TYPE_CHECKING:
     import polars as pl
 
-PUBLISHED: Final = "published:"
 OURS: Final = "ours"
 TOLERANCE: Final = 1e-6
 SHOWN: Final = 10

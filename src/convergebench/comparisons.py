@@ -24,6 +24,12 @@ from convergebench.registration import VERSION
 from convergebench.suite import Source, region_box
 
 FLOOR_PREFIX: Final = "floor--"
+PUBLISHED: Final = "published:"
+"""How the version of somebody else's scores begins; their origin's name follows."""
+
+GIVEN: Final = "given"
+"""The source, and the other one, in rows of a floor that came with published scores."""
+
 FLOOR_OTHERS: Final = 12
 """With how many other sources each is compared for the floor: all of them in a small suite."""
 

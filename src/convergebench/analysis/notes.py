@@ -14,8 +14,8 @@ from convergebench.analysis.convergence import best
 from convergebench.analysis.findings import DIMENSIONS, RANKED_BY
 from convergebench.analysis.leaderboard import NO_COMMON_CHAIN, Ranking
 from convergebench.chain import count_outcomes
-from convergebench.comparisons import FLOOR_PREFIX
-from convergebench.gathering import PUBLISHED, Gathered
+from convergebench.comparisons import FLOOR_PREFIX, PUBLISHED
+from convergebench.gathering import Gathered
 from convergebench.metric import MetricSpec
 from convergebench.runspec import TRANSPORT
 

@@ -16,8 +16,7 @@ import polars as pl
 
 from convergebench.analysis.convergence import oriented
 from convergebench.chain import Chain
-from convergebench.comparisons import FLOOR_PREFIX
-from convergebench.gathering import GIVEN, PUBLISHED
+from convergebench.comparisons import FLOOR_PREFIX, GIVEN, PUBLISHED
 from convergebench.metric import MetricSpec
 
 SHOWN: Final = 3

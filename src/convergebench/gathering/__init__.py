@@ -14,8 +14,6 @@ Runs that share nothing are refused.
 from __future__ import annotations
 
 from convergebench.gathering.body import (
-    GIVEN,
-    PUBLISHED,
     Gathered,
     Plan,
     Run,
@@ -26,8 +24,6 @@ from convergebench.gathering.body import (
 from convergebench.gathering.opening import gather
 
 __all__ = [
-    "GIVEN",
-    "PUBLISHED",
     "Gathered",
     "Plan",
     "Run",

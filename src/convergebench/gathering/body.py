@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from convergebench.chain import IMPORTED, Chain, ChainKey
 from convergebench.runspec import RunSpec
@@ -13,12 +13,6 @@ from convergebench.suite import Suite
 
 if TYPE_CHECKING:
     import polars as pl
-
-PUBLISHED: Final = "published:"
-"""How the version of a score begins that somebody else measured; their name follows."""
-
-GIVEN: Final = "given"
-"""The source, and the other one, in rows of a floor that came with published scores."""
 
 Variant = tuple[str, str]
 """A cycle and the label of its settings."""

@@ -7,11 +7,9 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from convergebench.chain import Chain, ChainKey
-from convergebench.comparisons import FLOOR_PREFIX
+from convergebench.comparisons import FLOOR_PREFIX, GIVEN, PUBLISHED
 from convergebench.errors import StoreMismatch
 from convergebench.gathering.body import (
-    GIVEN,
-    PUBLISHED,
     Gathered,
     Plan,
     Run,

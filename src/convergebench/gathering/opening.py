@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING
 from pydantic import ValidationError
 
 from convergebench.chain import Chain
-from convergebench.comparisons import FLOOR_PREFIX, floor_pairs
+from convergebench.comparisons import FLOOR_PREFIX, GIVEN, floor_pairs
 from convergebench.errors import ConvergeBenchError, SettingsError, explain
-from convergebench.gathering.body import GIVEN, Gathered, Plan, Run, variant_of
+from convergebench.gathering.body import Gathered, Plan, Run, variant_of
 from convergebench.gathering.merging import merge
 from convergebench.runspec import RunSpec
 from convergebench.store import RunStore

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from convergebench.chain import IMPORTED, Call, Chain, ChainKey, FrameRef, Step
-from convergebench.comparisons import FLOOR_PREFIX
+from convergebench.comparisons import FLOOR_PREFIX, GIVEN, PUBLISHED
 from convergebench.cycle import Cycle
 from convergebench.errors import ImportProblem
 from convergebench.importer import assembly
@@ -241,14 +241,14 @@ def _add_scores(
     origin: str,
 ) -> None:
     """Published scores as rows; those there with another value are refused, not replaced."""
-    version = f"published:{origin}"
+    version = f"{PUBLISHED}{origin}"
     rows: list[tuple[str, int, str, str, str, str, float | None, str | None]] = [
         (ids[s.track].id, s.step, s.metric, version, s.against, "all", s.value, s.note or None)
         for s in finds.scores
         if s.track in ids
     ]
     rows += [
-        (f"{FLOOR_PREFIX}given", 0, metric, version, "given", "all", value, None)
+        (f"{FLOOR_PREFIX}{GIVEN}", 0, metric, version, GIVEN, "all", value, None)
         for metric, value in finds.floors.items()
     ]
     lost = sum(s.track not in ids for s in finds.scores)

@@ -13,8 +13,8 @@ from convergebench.analysis.findings import HEADLINE
 from convergebench.analysis.leaderboard import INERT
 from convergebench.analysis.notes import TABLE_KEY
 from convergebench.chain import Chain
+from convergebench.comparisons import PUBLISHED
 from convergebench.errors import ConvergeBenchError
-from convergebench.gathering import PUBLISHED
 from convergebench.metric import MetricSpec
 from convergebench.registry import metric_spec
 from convergebench.reporter.charts import KINDS as CURVES
