@@ -186,6 +186,52 @@ def test_two_origins_of_the_same_frames_are_compared_with_each_other(tmp_path: P
     assert told["blog", "ours"].equal == 0
 
 
+def test_the_worst_rows_say_whose_they_are_in_few_digits(walked: tuple[Path, str]) -> None:
+    path, chain = walked
+    value = 30.123456789012345
+    rows = [row(1, value, THEIRS, chain=chain), row(1, 30.0, chain=chain)]
+    rows += [row(1, 31.0, THEIRS, chain="gone"), row(1, 30.0, chain="gone")]
+    RunStore.open(path).add_scores(rows_frame(rows))
+    found = compare_scores(path)
+    told = {record["source"]: record for record in found.worst_table.records()}
+    assert list(told["s0"]) == ["editor", "source", "cycle", "repeat", "step", "metric",
+                                "published by", "theirs", "with", "ours", "Δ"]  # fmt: skip
+    assert list(told["s0"].values())[:8] == [
+        "ref:jpeg", "s0", "copy", 0, 1, "psnr", "lab", "30.12345679"
+    ]  # fmt: skip
+    assert told["gone"]["editor"] is None, "of a chain that is not there its name is all we have"
+    assert chain not in str(found.worst_table)
+    whole = {worst["chain"]: worst for worst in found.to_dict()["worst"]}[chain]
+    assert (whole["theirs"], whole["repeat"], whole["source"]) == (value, 0, "s0")
+    found.write_csv(path / "all.csv")
+    with open(path / "all.csv", newline="") as file:
+        written = {line["chain"]: line for line in csv.DictReader(file)}[chain]
+    assert (float(written["theirs"]), written["repeat"]) == (value, "0")
+
+
+def test_steps_without_a_home_are_not_said_to_wait_for_scores(tmp_path: Path) -> None:
+    path = tmp_path / "run"
+    suite = write_suite(tmp_path / "tiny")
+    cycle = next(c for c in load_suite(suite).cycle if c.kind == "round-trip")
+    convergebench.run(path, {"suite": str(suite), "editors": ["ref:jpeg"], "sources": ["s0"],
+                             "cycles": [cycle.name], "steps": 4, "controls": False})  # fmt: skip
+    (chain,) = RunStore.open(path).chains()
+    rows = [row(step, 30.0, THEIRS, chain=chain.key.id) for step in range(5)]
+    rows += [row(step, 30.0, THEIRS, chain=chain.key.id, against="previous") for step in (1, 9)]
+    RunStore.open(path).add_scores(rows_frame(rows))
+    found = compare_scores(path)
+    told = {group.against: group.lonely for group in found.groups}
+    assert told["home"] == {"no home": 3, "not scored": 2}
+    assert told["previous"] == {"no picture here": 1, "not scored": 1}
+    assert "Alone (psnr 3): the step has no home" in str(found)
+    convergebench.score(path, ["psnr"])
+    again = compare_scores(path)
+    assert {group.against: group.lonely for group in again.groups} == {
+        "home": {"no home": 3}, "previous": {"no picture here": 1}
+    }  # fmt: skip
+    assert "convergebench score" not in str(again)
+
+
 def test_metrics_with_large_scales_do_not_crowd_out_the_others(tmp_path: Path) -> None:
     rows = []
     for step in range(1, 11):
@@ -282,7 +328,7 @@ def test_command_prints_writes_and_exits_as_it_says(tmp_path: Path) -> None:
     table = tmp_path / "all.csv"
     plain = command(path, "--csv", table)
     assert plain.returncode == 0, plain.stderr
-    assert "1 differ by more than 1e-06" in plain.stdout
+    assert "of 2 scores in common, 1 differs by more than 1e-06" in plain.stdout
     with open(table, newline="") as file:
         written = list(csv.DictReader(file))
     assert [(r["step"], r["theirs"], r["ours"], r["state"]) for r in written] == [

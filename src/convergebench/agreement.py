@@ -10,16 +10,26 @@ from __future__ import annotations
 import math
 import os
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import combinations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from convergebench.chain import Chain
-from convergebench.comparisons import FLOOR_PREFIX, PUBLISHED, row_version
-from convergebench.errors import ConvergeBenchError, SettingsError
-from convergebench.registry import metric_spec
+from convergebench.agreement_rows import (
+    ALONE,
+    GROUP,
+    KEY,
+    NOT_SCORED,
+    WHOSE,
+    beside,
+    installed_metrics,
+    judged,
+    our_rows,
+)
+from convergebench.comparisons import FLOOR_PREFIX, PUBLISHED
+from convergebench.errors import SettingsError
+from convergebench.metric import MetricSpec
 from convergebench.store import RunStore
 from convergebench.table import Cell, Table
 
@@ -29,18 +39,8 @@ if TYPE_CHECKING:
 OURS: Final = "ours"
 TOLERANCE: Final = 1e-6
 SHOWN: Final = 10
-_KEY: Final = ("chain", "step", "metric", "against", "where")
-_GROUP: Final = ("origin", "other", "metric", "against", "where")
-
-ALONE: Final[Mapping[str, str]] = {
-    "never computed there": "published without a value, so there is nothing to compare",
-    "no picture here": "no picture here, so we cannot score them",
-    "no metric of ours": "no metric of ours has that name",
-    "not scored": "not scored by us yet",
-    "null here": "without a value on the other side; its note says why",
-}
-"""Why a published score has none to be compared with."""
-NEVER, NO_PICTURE, NOT_OURS, NOT_SCORED, NULL = ALONE
+DIGITS: Final = 10
+"""Significant digits of values in tables; records and files have all of them."""
 
 
 @dataclass(frozen=True)
@@ -80,7 +80,7 @@ class Agreement:
 
     def to_dict(self) -> dict[str, Any]:
         """For `--json`; an infinite difference is the text `inf`."""
-        told = {name: getattr(self, name) for name in (*_GROUP, "published", "common", "equal")}
+        told = {name: getattr(self, name) for name in (*GROUP, "published", "common", "equal")}
         told["differing"] = self.differing
         told |= {name: _plain(getattr(self, name)) for name in ("largest", "mean", "signed")}
         return told | {"rank": self.rank, "without": dict(self.lonely)}
@@ -117,9 +117,10 @@ class ScoreAgreement:
         if not self.groups:
             return Table(f"{self.path} has no published scores.", (), (), self.notes)
         common = sum(group.common for group in self.groups)
+        verb = "differs" if self.differing == 1 else "differ"
         title = (
-            f"{self.path}: of {common:,} scores in common, {self.differing:,} differ by more than "
-            f"{self.tolerance:g}"
+            f"{self.path}: of {_counted(common, 'score')} in common, {self.differing:,} {verb} by "
+            f"more than {self.tolerance:g}"
         )
         names = ("published by", "with", "metric", "in common", "equal", "largest |Δ|", "mean |Δ|",
                  "mean Δ", "rank corr.", "alone")  # fmt: skip
@@ -132,13 +133,16 @@ class ScoreAgreement:
 
     @property
     def worst_table(self) -> Table:
-        """The rows that differ most."""
+        """The rows that differ most; settings where there are any."""
+        whose = [name for name in WHOSE if name != "settings"]
+        whose += ["settings"] * any(row["settings"] for row in self.worst)
         rows = [
-            (row["chain"], row["step"], row["metric"], row["origin"], repr(row["theirs"]),
-             row["other"], repr(row["ours"]), row["difference"])
+            (*_whose(row, whose), row["step"], row["metric"], row["origin"],
+             f"{row['theirs']:.{DIGITS}g}", row["other"], f"{row['ours']:.{DIGITS}g}",
+             row["difference"])
             for row in self.worst
         ]  # fmt: skip
-        names = ("chain", "step", "metric", "published by", "theirs", "with", "ours", "Δ")
+        names = (*whose, "step", "metric", "published by", "theirs", "with", "ours", "Δ")
         return Table("The largest differences of each metric:", names, rows)
 
     def __str__(self) -> str:
@@ -196,15 +200,15 @@ def compare_scores(
         origin=pl.col("version").str.strip_prefix(PUBLISHED)
     )
     origins = sorted(published["origin"].unique())
-    installed = _installed(sorted(published["metric"].unique()), read_as or {})
-    ours = _ours(scores, installed)
-    parts = [_beside(published.filter(pl.col("origin") == o), ours, OURS) for o in origins]
+    installed = installed_metrics(sorted(published["metric"].unique()), read_as or {})
+    ours = our_rows(scores, installed)
+    parts = [beside(published.filter(pl.col("origin") == o), ours, OURS) for o in origins]
     for one, two in combinations(origins, 2):
         other = published.filter(pl.col("origin") == two)
-        pair = _beside(published.filter(pl.col("origin") == one), other, two)
+        pair = beside(published.filter(pl.col("origin") == one), other, two)
         parts.append(pair.filter(pl.col("other_there")))
-    found = ScoreAgreement(store.path, tolerance, [], _judged(parts, store, installed, tolerance))
-    for key, rows in found.rows.group_by(_GROUP, maintain_order=True):
+    found = ScoreAgreement(store.path, tolerance, [], judged(parts, store, installed, tolerance))
+    for key, rows in found.rows.group_by(GROUP, maintain_order=True):
         found.groups.append(_agreement([str(word) for word in key], rows))
     found.worst = _worst(found.rows, show)
     found.notes = _notes(found, installed)
@@ -213,89 +217,6 @@ def compare_scores(
     else:
         found.notes += _same_as(published, scores, found, tolerance)
     return found
-
-
-def _installed(metrics: Sequence[str], read_as: Mapping[str, str]) -> dict[str, tuple[str, str]]:
-    """For each of their metrics ours, with its installed version."""
-    for name in read_as:
-        if name not in metrics:
-            raise SettingsError(f"no published scores of {name!r}; there are: {', '.join(metrics)}")
-    found = {}
-    for name in metrics:
-        try:
-            spec = metric_spec(read_as.get(name, name))
-            found[name] = (spec.name, row_version(spec, "all"))
-        except ConvergeBenchError:  # not ours, or not to be had here: told as such below
-            if name in read_as:
-                raise
-    return found
-
-
-def _ours(scores: pl.DataFrame, installed: Mapping[str, tuple[str, str]]) -> pl.DataFrame:
-    """Our rows, of the installed versions, under the names of theirs."""
-    import polars as pl
-
-    names = [(theirs, *ours) for theirs, ours in installed.items()]
-    schema = dict.fromkeys(("theirs", "metric", "version"), pl.String)
-    known = pl.DataFrame(names, schema=schema, orient="row")
-    return scores.join(known, on=["metric", "version"]).with_columns(metric="theirs")
-
-
-def _beside(theirs: pl.DataFrame, other: pl.DataFrame, name: str) -> pl.DataFrame:
-    """Each of their rows with the other's of the same key."""
-    import polars as pl
-
-    right = other.select(
-        *_KEY, ours="value", our_note="note", our_version="version", other_there=pl.lit(True)
-    )
-    left = theirs.select("origin", *_KEY, theirs="value", their_note="note")
-    return left.join(right, on=_KEY, how="left", maintain_order="left").with_columns(
-        other=pl.lit(name), other_there=pl.col("other_there").fill_null(False)
-    )
-
-
-def _judged(
-    parts: Sequence[pl.DataFrame], store: RunStore, ours: Iterable[str], tolerance: float
-) -> pl.DataFrame:
-    """All rows with their difference, and `state`: equal, differs, or why they stand alone."""
-    import polars as pl
-
-    names = ["origin", "other", *_KEY, "theirs", "ours", "difference", "state", "our_version",
-             "their_note", "our_note"]  # fmt: skip
-    if not parts:
-        return pl.DataFrame(schema=dict.fromkeys(names, pl.String))
-    rows = pl.concat(parts)
-    # Infinity on both sides is no difference; the subtraction alone would say "not a number".
-    same = pl.col("theirs") == pl.col("ours")
-    rows = rows.with_columns(
-        difference=pl.when(same).then(0.0).otherwise(pl.col("theirs") - pl.col("ours"))
-    )
-    held = _held(store.chains())
-    rows = rows.join(held, on=["chain", "step", "against"], how="left", maintain_order="left")
-    state = (
-        pl.when(pl.col("theirs").is_null()).then(pl.lit(NEVER))
-        .when(pl.col("ours").is_not_null() & (pl.col("difference").abs() <= tolerance))
-        .then(pl.lit("equal"))
-        .when(pl.col("ours").is_not_null()).then(pl.lit("differs"))
-        .when("other_there").then(pl.lit(NULL))
-        .when(~pl.col("metric").is_in(list(ours))).then(pl.lit(NOT_OURS))
-        .when(pl.col("here").is_null()).then(pl.lit(NO_PICTURE))
-        .otherwise(pl.lit(NOT_SCORED))
-    )  # fmt: skip
-    rows = rows.with_columns(state=state).select(names)
-    return rows.sort(*_GROUP, "chain", "step", maintain_order=True)
-
-
-def _held(chains: Iterable[Chain]) -> pl.DataFrame:
-    """The steps whose picture is here, and what they can be compared with."""
-    import polars as pl
-
-    found = []
-    for chain in chains:
-        ways = ["none", "previous", "home"][: 3 if chain.source or chain.truth else 2]
-        found += [(chain.key.id, step, against, True) for step in chain.held for against in ways]
-    schema = {"chain": pl.String, "step": pl.Int32, "against": pl.String, "here": pl.Boolean}
-    return pl.DataFrame(found, schema=schema, orient="row")
 
 
 def _agreement(key: Sequence[str], rows: pl.DataFrame) -> Agreement:
@@ -333,20 +254,20 @@ def _worst(rows: pl.DataFrame, show: int) -> list[dict[str, Any]]:
     if not rows.height:
         return []
     differing = rows.filter(pl.col("state") == "differs").with_columns(
-        place=pl.col("difference").abs().rank("ordinal", descending=True).over(_GROUP)
+        place=pl.col("difference").abs().rank("ordinal", descending=True).over(GROUP)
     )
     return (
         differing.sort("place", maintain_order=True)
         .head(max(0, show))
-        .sort(*_GROUP, "place")
-        .select(*_GROUP[:2], *_KEY, "theirs", "ours", "difference")
+        .sort(*GROUP, "place")
+        .select(*GROUP[:2], *KEY, *WHOSE, "theirs", "ours", "difference")
         .to_dicts()
     )
 
 
-def _notes(found: ScoreAgreement, installed: Mapping[str, tuple[str, str]]) -> list[str]:
+def _notes(found: ScoreAgreement, installed: Mapping[str, MetricSpec]) -> list[str]:
     """What is compared with a metric of another name; why rows stand alone, and what to do."""
-    other = {theirs: ours for theirs, (ours, _) in installed.items() if ours != theirs}
+    other = {theirs: s.name for theirs, s in installed.items() if s.name != theirs}
     notes = [f"Their {theirs} is compared with our {ours}." for theirs, ours in other.items()]
     for why, text in ALONE.items():
         counts: Counter[str] = Counter()
@@ -367,7 +288,7 @@ def _same_as(
     """Which other metric of ours their numbers are, where they are not those of that name."""
     import polars as pl
 
-    key = [name for name in _KEY if name != "metric"]
+    key = [name for name in KEY if name != "metric"]
     own = scores.filter(~pl.col("version").str.starts_with(PUBLISHED))
     notes = []
     for group in found.groups:
@@ -382,7 +303,8 @@ def _same_as(
         equal = near | (pl.col("theirs") == pl.col("value"))
         fits = both.group_by("metric").agg(pl.len(), equal=equal.sum()).sort("metric")
         notes += [
-            f"{group.metric} of {group.origin} equals our {metric} in all {count:,} rows in common."
+            f"{group.metric} of {group.origin} equals our {metric} in "
+            f"{'the 1 row' if count == 1 else f'all {count:,} rows'} in common."
             for metric, count, alike in fits.iter_rows()
             if metric != group.metric and count == alike and count >= group.common
         ]
@@ -392,6 +314,17 @@ def _same_as(
 def _title(group: Agreement) -> str:
     extra = [word for word in (group.against, group.where) if word not in ("home", "none", "all")]
     return " ".join([group.metric, *(f"({word})" for word in extra)])
+
+
+def _whose(row: Mapping[str, Any], names: Sequence[str]) -> list[Cell]:
+    """Whose score it is; of a chain that the run has not, all that is known is its name."""
+    if row["source"] is None:
+        return [row["chain"] if name == "source" else None for name in names]
+    return [row[name] for name in names]
+
+
+def _counted(count: int, noun: str) -> str:
+    return f"{count:,} {noun}" if count == 1 else f"{count:,} {noun}s"
 
 
 def _plain(value: Any) -> Any:

@@ -73,7 +73,9 @@ class ChainKey(Record):
         """Readable and unique: the chain's name in files, tables and pages."""
         cycle = self.cycle.partition("@")[0]
         words = (re.sub(r"[^a-z0-9.]+", "-", w.lower()) for w in (self.source, cycle, self.editor))
-        return "--".join(w.strip("-.")[:40] for w in words) + f"--{_key_hash(self)[:10]}"
+        first, *rest = (w.strip("-.")[:40] for w in words)
+        first = "floor_" if first == "floor" else first  # `floor--…` is the suite's floor in scores
+        return "--".join([first, *rest, _key_hash(self)[:10]])
 
     def seed(self, step: int) -> int | None:
         """The seed sent at a step (31 bits, the narrowest range a provider takes), or None."""
@@ -208,10 +210,20 @@ class Chain:
         """The latest record."""
         return self.steps[-1] if self.steps else None
 
+    @cached_property
+    def ending(self) -> Step | None:
+        """The record that says how the chain stands: the latest.
+
+        Of an imported chain that of its furthest step, since gaps may be filled in any order.
+        """
+        if self.editor_version != IMPORTED:
+            return self.last
+        return max(self.final, key=lambda step: step.step, default=None)
+
     @property
     def ended(self) -> bool:
         """Whether the last outcome left no next input."""
-        return self.last is not None and self.last.outcome in ENDINGS
+        return self.ending is not None and self.ending.outcome in ENDINGS
 
     @property
     def tip(self) -> FrameRef | None:

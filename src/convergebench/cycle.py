@@ -42,6 +42,14 @@ class Record(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
 
+def without_empty(told: dict[str, Any], *names: str) -> dict[str, Any]:
+    """A record without these keys where they are empty.
+
+    Suites that were sealed before there were such keys keep their content hash so.
+    """
+    return {name: value for name, value in told.items() if name not in names or value is not None}
+
+
 def checked_box(box: Box) -> Box:
     """A normalised box, or ValueError when it is empty or leaves the picture."""
     x0, y0, x1, y1 = box
@@ -102,12 +110,8 @@ class Edit(Record):
     caption: str | None = None
 
     @model_serializer(mode="wrap")
-    def _without_empty_caption(self, dump: SerializerFunctionWrapHandler) -> dict[str, Any]:
-        # Suites sealed before there were captions keep their content hash.
-        told: dict[str, Any] = dump(self)
-        if told.get("caption") is None:
-            told.pop("caption", None)
-        return told
+    def _without_the_newer(self, dump: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        return without_empty(dump(self), "caption")
 
     @field_validator("inputs")
     @classmethod
@@ -227,7 +231,10 @@ CYCLE_EDITS: Final = {
 
 
 class Cycle(Record):
-    """A versioned, repeating list of edits that knows where home is."""
+    """A versioned, repeating list of edits that knows where home is.
+
+    `called` is what an import found it called, where that is no legal name.
+    """
 
     name: Name
     version: Annotated[int, Field(ge=1)] = 1
@@ -236,6 +243,11 @@ class Cycle(Record):
     description: str = ""
     sources: tuple[str, ...] | None = None
     edit: Annotated[tuple[Edit, ...], Field(min_length=1)]
+    called: str | None = None
+
+    @model_serializer(mode="wrap")
+    def _without_the_newer(self, dump: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        return without_empty(dump(self), "called")
 
     @model_validator(mode="after")
     def _shape(self) -> Self:

@@ -199,7 +199,7 @@ def prepare(
         base.pop("steps", None)
     if "steps" in given and "rounds" not in given:
         base.pop("rounds", None)
-    if store is not None and config is None:
+    if base and store is not None and config is None:  # an imported run has no settings yet
         given = _added(base, given)
     table = {**base, **given}
     if "editors" not in table and set(table) <= set(RunSpec.model_fields):

@@ -240,7 +240,8 @@ def _units(
         and not (metric.spec.directional or metric.spec.alignment)
     )
     others: dict[str, list[str]] = {}
-    for name, other in floor_pairs(list(store.read_json("sources.json") or {})):
+    pictured = [name for name, pair in (store.read_json("sources.json") or {}).items() if pair[0]]
+    for name, other in floor_pairs(pictured):
         others.setdefault(FLOOR_PREFIX + name, []).append(other)
     units += [
         (Unit(name, compared, wanted, None, tuple(names), frozenset(known.get(name, ()))), None)

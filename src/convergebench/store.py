@@ -88,7 +88,7 @@ class RunStore:
 
         The suite of an `imported` run was made from what was imported, and grows with it.
         """
-        if path.exists() and (not path.is_dir() or any(path.iterdir())):
+        if path.exists() and not _is_bare(path):
             raise StoreError(
                 f"{path} exists and is not a run directory. Choose another path, or empty it."
             )
@@ -103,7 +103,7 @@ class RunStore:
             for part in ("frames/.new", "chains", "scores"):
                 make_directory(path / part)
             for shard in range(256):  # now, so that no step has to wait for a new directory
-                (path / "frames" / f"{shard:02x}").mkdir()
+                (path / "frames" / f"{shard:02x}").mkdir(exist_ok=True)
             sync_directory(path / "frames")
             store = cls(path, info, suite)
             store._write_file("suite.json", suite.model_dump_json(indent=1).encode())
@@ -349,6 +349,15 @@ class RunStore:
 
     def _frame_path(self, digest: str, ending: str) -> Path:
         return self.path / "frames" / digest[:2] / (digest + ending)
+
+
+def _is_bare(path: Path) -> bool:
+    """Whether a directory is empty, or all that a killed `create` left in it."""
+    if not path.is_dir():
+        return False
+    left = [p.relative_to(path).parts for p in path.rglob("*") if not p.is_dir()]
+    within = all(p.name in ("frames", "chains", "scores", "suite.json") for p in path.iterdir())
+    return within and all(p == ("suite.json",) or p[:2] == ("frames", ".new") for p in left)
 
 
 def versions() -> dict[str, str]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 import json
 import tomllib
+from collections import Counter
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Annotated, Any, Self, TypeVar
@@ -23,7 +24,7 @@ from pydantic import (
 )
 
 from convergebench import drawing
-from convergebench.cycle import Box, Cycle, Edit, Name, Record, checked_box
+from convergebench.cycle import Box, Cycle, Edit, Name, Record, checked_box, without_empty
 from convergebench.errors import (
     ConvergeBenchError,
     MalformedImage,
@@ -38,6 +39,7 @@ class Source(Record):
     """One source image: a file with its checksum, or a scene drawn by our own code.
 
     A source that scores were published for, and whose picture is not here, only says where it is.
+    `called` is what an import found it called, where that is no legal name.
     """
 
     name: Name
@@ -52,14 +54,11 @@ class Source(Record):
     description: str = ""
     regions: dict[str, Box] = Field(default_factory=dict)
     elsewhere: Annotated[str, Field(min_length=1)] | None = None
+    called: str | None = None
 
     @model_serializer(mode="wrap")
-    def _without_elsewhere(self, dump: SerializerFunctionWrapHandler) -> dict[str, Any]:
-        # Suites sealed before there was such a key keep their content hash.
-        told: dict[str, Any] = dump(self)
-        if told.get("elsewhere") is None:
-            told.pop("elsewhere", None)
-        return told
+    def _without_the_newer(self, dump: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        return without_empty(dump(self), "elsewhere", "called")
 
     @field_validator("regions")
     @classmethod
@@ -97,7 +96,7 @@ class Suite(Record):
             ("source", [s.name for s in self.source]),
             ("cycle", [c.name for c in self.cycle]),
         ):
-            twice = sorted({n for n in names if names.count(n) > 1})
+            twice = sorted(name for name, count in Counter(names).items() if count > 1)
             if twice:
                 raise ValueError(f"{what} {twice[0]!r} is defined twice")
         known = {s.name for s in self.source}

@@ -104,7 +104,7 @@ def test_the_curves_of_six_models(tmp_path: Path, shared: Path) -> None:
         capture_output=True, text=True,
     )  # fmt: skip
     assert refused.returncode == 2
-    assert "600 keys have values that differ" in refused.stderr
+    assert "600 keys with values that differ" in refused.stderr
     assert not run.exists()
     told = command("import", table, "--to", run, "--conflicts", "repeat")
     assert told["new_chains"] == 12 + 10 + 101 + 92 + 57 + 3

@@ -181,7 +181,7 @@ def import_(
     for field, pairs in (("columns", column), ("metrics", metric)):
         told[field] = {**told.get(field, {}), **_pairs(pairs, field)}
     told["floors"] = {**told.get("floors", {}), **_numbers(floor)}
-    with display("frames") as shown:
+    with display("files") as shown:
         result = import_run(
             source, to, layout=layout, suite=suite, dry_run=dry_run, observe=shown.update, **told
         )
@@ -195,7 +195,8 @@ def _pairs(texts: list[str] | None, what: str) -> dict[str, str]:
     for text in texts or ():
         key, equals, value = text.partition("=")
         if not (key.strip() and equals and value.strip()):
-            raise ImportProblem(f"{what} are given as OURS=COLUMN, got {text!r}")
+            form = "METRIC=VALUE" if what == "floors" else "OURS=COLUMN"
+            raise ImportProblem(f"{what} are given as {form}, got {text!r}")
         found[key.strip()] = value.strip()
     return found
 

@@ -7,18 +7,17 @@ as a repeat as the user chooses.
 
 from __future__ import annotations
 
-import hashlib
 import re
-from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
-from convergebench.chain import Outcome
+from convergebench.chain import PASSED, Outcome
 from convergebench.errors import ImportProblem
 from convergebench.frame import sha256
 from convergebench.importer.found import Conflict, Finds, FoundFrame, Place, Track, Wishes
 
-NAME_LENGTH = 60
+MOST_GAPS = 10_000
+"""So many steps may be missing before a number is no longer taken for a step."""
 
 
 @dataclass(frozen=True)
@@ -40,11 +39,11 @@ class Step:
 class Line:
     """A chain to be: its track, its source and truth, and every step up to its last.
 
-    `found_as` is the track as the layout has it: sources of one name may have to be told apart.
+    `pictured` tells whether it brings pictures of its own, and not scores alone.
     """
 
     track: Track
-    found_as: Track
+    pictured: bool
     source: Place | None
     truth: Place | None
     steps: tuple[Step, ...]
@@ -73,24 +72,27 @@ def assemble(finds: Finds, wishes: Wishes) -> Assembly:
     tracks: dict[Track, dict[int, list[FoundFrame]]] = {}
     for frame in finds.frames:
         tracks.setdefault(frame.track, {}).setdefault(frame.step, []).append(frame)
-    split = _distinct(tracks, wishes, made)
-    apart = _sources_apart(split, finds, made)
-    for track, steps in split.items():
+    for track, steps in _distinct(tracks, wishes, made).items():
         known = finds.sources.get(track.source)
         first = steps.pop(0, None)
         source = (first.place if first else None) or (known.place if known else None)
-        told = replace(track, source=apart.get(track, track.source))
         meant = max(finds.expected.get(track, 0), wishes.steps or 0)
-        line = Line(told, track, source, known.truth if known else None, _steps(steps, meant))
+        whole = _steps(track, steps, meant)
+        pictured = first is not None or any(step.place for step in whole)
+        line = Line(track, pictured, source, known.truth if known else None, whole)
         made.lines.append(line)
         if source is None and any(step.place for step in line.steps):
-            made.missing.append(f"{told}: no picture of the source (step 0)")
-        made.missing += [f"{told}: step {s.number}" for s in line.steps if s.outcome == "missing"]
+            made.missing.append(f"{track}: no picture of the source (step 0)")
+        made.missing += [f"{track}: step {s.number}" for s in line.steps if s.outcome == "missing"]
         made.failed += [
-            f"{told}: step {s.number}: {s.detail or s.outcome}"
+            f"{track}: step {s.number}: {s.detail or s.outcome}"
             for s in line.steps
-            if s.outcome not in ("edited", "missing", "reported")
+            if s.outcome not in PASSED
         ]
+    used = {line.track.source for line in made.lines}
+    spare = sorted(name for name in finds.sources if name not in used)
+    if spare:
+        made.notes.append(f"{counted(len(spare), 'source')} without a chain: {shown(spare)}.")
     made.lines.sort(key=lambda line: _order(line.track))
     return made
 
@@ -99,9 +101,15 @@ def _order(track: Track) -> tuple[str, str, str, str, int]:
     return (track.source, track.cycle, track.editor, track.settings.label, track.repeat)
 
 
-def _steps(found: dict[int, FoundFrame], meant: int) -> tuple[Step, ...]:
+def _steps(track: Track, found: dict[int, FoundFrame], meant: int) -> tuple[Step, ...]:
     """Every step up to the last found or meant, gaps and early ends included."""
     last = max(found, default=0)
+    if last > MOST_GAPS + 100 * len(found):
+        raise ImportProblem(
+            f"{track}: {_name(found[last])} would be step {last}, with {len(found)} found in all. "
+            "Numbers that do not count from the source are no steps: say what to read with "
+            "--pattern, or where counting begins with --first."
+        )
     steps = []
     for number in range(1, last + 1):
         frame = found.get(number)
@@ -127,32 +135,57 @@ def _distinct(
         alike = replace(track, repeat=0)
         last[alike] = max(last.get(alike, 0), track.repeat)
     for track, steps in tracks.items():
-        for number, frames in steps.items():
-            variants = _variants(frames) if len(frames) > 1 else frames
-            if len(variants) < len(frames):
-                collapsed.append(f"{track}: step {number}")
-            if len(variants) > 1:
-                names = tuple(_name(frame) for frame in variants)
-                made.conflicts.append(Conflict(f"{track}: step {number}", names))
-            for index, frame in enumerate(variants):
-                beyond = last[replace(track, repeat=0)] + index
-                other = replace(track, repeat=beyond) if index else track
-                split.setdefault(other, {})[number] = frame
+        once = {number: _variants(frames) for number, frames in steps.items()}
+        collapsed += [f"{track}: step {n}" for n in steps if len(once[n]) < len(steps[n])]
+        clashing = {number: frames for number, frames in once.items() if len(frames) > 1}
+        made.conflicts += [
+            Conflict(f"{track}: step {number}", tuple(_name(frame) for frame in frames))
+            for number, frames in clashing.items()
+        ]
+        first, *others = _lanes(steps) if clashing else [{n: once[n][0] for n in once}]
+        split[track] = first
+        for lane in others:
+            last[replace(track, repeat=0)] += 1
+            start = {0: first[0]} if 0 in first else {}
+            split[replace(track, repeat=last[replace(track, repeat=0)])] = start | lane
     if collapsed:
         made.notes.append(
-            f"{_count(len(collapsed), 'step')} come several times with equal bytes and are taken "
-            f"once: {shown(collapsed)}."
+            f"{counted(len(collapsed), 'step')} with several files of equal bytes, taken once: "
+            f"{shown(collapsed)}."
         )
     if made.conflicts and wishes.conflicts == "repeat":
         made.notes.append(
-            f"{_count(len(made.conflicts), 'step')} with different pictures: the further ones are "
-            "kept as repeats, in the order of their names."
+            f"{counted(len(made.conflicts), 'step')} with different pictures: files are told apart "
+            "by their folder and name, and each series is a repeat, the longest first."
         )
     return split
 
 
+def _lanes(steps: dict[int, list[FoundFrame]]) -> list[dict[int, FoundFrame]]:
+    """The chains that a track with conflicts really has, the longest first.
+
+    Files that differ only by the numbers in their own name, in one folder, are one series.
+    """
+    series: dict[str, dict[int, list[FoundFrame]]] = {}
+    for number, frames in steps.items():
+        for frame in frames:
+            folder, _, name = _name(frame).rpartition("/")
+            kind = f"{folder}/{re.sub('[0-9]+', '#', name)}"
+            series.setdefault(kind, {}).setdefault(number, []).append(frame)
+    found: list[dict[int, FoundFrame]] = []
+    for kind in sorted(series, key=lambda kind: (-len(series[kind]), kind)):
+        mine = {number: _variants(frames) for number, frames in series[kind].items()}
+        found += [
+            {number: frames[index] for number, frames in mine.items() if len(frames) > index}
+            for index in range(max(len(frames) for frames in mine.values()))
+        ]
+    return found
+
+
 def _variants(frames: Sequence[FoundFrame]) -> list[FoundFrame]:
     """The frames of one step that differ, in the order of their names."""
+    if len(frames) == 1:
+        return list(frames)
     ordered = sorted(frames, key=_name)
     known: dict[str, FoundFrame] = {}
     for frame in ordered:
@@ -167,65 +200,12 @@ def _name(frame: FoundFrame) -> str:
     return frame.place.name if frame.place else frame.outcome
 
 
-def _sources_apart(
-    tracks: dict[Track, dict[int, FoundFrame]], finds: Finds, made: Assembly
-) -> dict[Track, str]:
-    """New names for the sources of tracks whose picture is not the one of that name.
-
-    Chains of one source are compared with each other, so its picture must be one and the same.
-    """
-    pictures: dict[str, dict[str, list[Track]]] = {}
-    digests: dict[Place, str] = {}
-    for track, steps in tracks.items():
-        known = finds.sources.get(track.source)
-        place = steps[0].place if 0 in steps else None
-        for where in (place, known.place if known else None):
-            if where:
-                digests.setdefault(where, sha256(where.read()))
-        place = place or (known.place if known else None)
-        if place:
-            pictures.setdefault(track.source, {}).setdefault(digests[place], []).append(track)
-    renamed: dict[Track, str] = {}
-    for name, variants in pictures.items():
-        # The picture most chains have keeps the name; of equals the first by its hash.
-        order = sorted(variants, key=lambda digest: (-len(variants[digest]), digest))
-        for digest in order[1:]:
-            for track in variants[digest]:
-                renamed[track] = f"{name}-{digest[:6]}"
-        if len(order) > 1:
-            made.notes.append(
-                f"Source {name!r} has {len(order)} different pictures; chains from a different "
-                f"one are of another source: {', '.join(f'{name}-{d[:6]}' for d in order[1:])}."
-            )
-    return renamed
-
-
-def legal_names(names: Iterable[str], what: str) -> dict[str, str]:
-    """A legal name for each name: lower case, few signs, no two alike."""
-    found: dict[str, str] = {}
-    for name in sorted(set(names)):
-        plain = re.sub(r"[^a-z0-9._-]+", "-", name.lower()).strip("-._") or what
-        if len(plain) > NAME_LENGTH:
-            plain = f"{plain[: NAME_LENGTH - 7].rstrip('-._')}-{_short(name)}"
-        found[name] = plain
-    counts = Counter(found.values())
-    for name, plain in found.items():
-        if counts[plain] > 1 and plain != name:
-            found[name] = f"{plain[: NAME_LENGTH - 7]}-{_short(name)}"
-    if len(set(found.values())) < len(found):
-        raise ImportProblem(f"the names of the {what}s are too alike: {shown(sorted(found))}")
-    return found
-
-
-def _short(name: str) -> str:
-    return hashlib.sha256(name.encode()).hexdigest()[:6]
-
-
 def shown(names: Sequence[str], most: int = 3) -> str:
     """The first few names, and how many more."""
     rest = len(names) - most
     return ", ".join(names[:most]) + (f" and {rest} more" if rest > 0 else "")
 
 
-def _count(count: int, noun: str) -> str:
+def counted(count: int, noun: str) -> str:
+    """A number with its noun: `1 step`, `2 steps`."""
     return f"{count} {noun}" if count == 1 else f"{count} {noun}s"

@@ -6,6 +6,7 @@ What cannot be a score becomes null with the reason in its note, and is counted.
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Final, Literal, get_args
 
@@ -22,6 +23,12 @@ _AGAINST: Final = {
     "previous": "previous", "before": "previous",
     "none": "none", "nothing": "none",
 }  # fmt: skip
+
+
+def counted(count: int, noun: str, one: str = "", more: str = "") -> str:
+    """The noun with its number, and the verb: "1 row has", "2,000 rows have"."""
+    words = (f"{count:,}", noun if count == 1 else f"{noun}s", one if count == 1 else more)
+    return " ".join(word for word in words if word)
 
 
 # -- keys -------------------------------------------------------------------------------------
@@ -63,7 +70,7 @@ def places(table: pl.DataFrame, column: str, first: int, notes: list[str]) -> pl
             f"{cell!r}"
         )
     if strange.len():
-        notes.append(f"Column {column!r} has words around its numbers: {strange[0]!r} and others.")
+        notes.append(f"Column {column!r} has words around its numbers, as {strange[0]!r}.")
     found = numbers.fill_null(worded).cast(pl.Int64) - first
     lowest = found.min()
     if isinstance(lowest, int) and lowest < 0:
@@ -75,22 +82,53 @@ def places(table: pl.DataFrame, column: str, first: int, notes: list[str]) -> pl
 
 
 def repeats(table: pl.DataFrame, column: str, notes: list[str]) -> pl.Series:
-    """The repeat of each row, from 0: numbers as they are, from 1 shifted, words in their order."""
+    """The repeat of each row: a whole number as it is, or a letter counted from A = 0.
+
+    Never numbered by order: a table that has only trial B has only repeat 1.
+    """
     import polars as pl
 
     told = texts(table, column)
-    numbers = told.cast(pl.Int64, strict=False)
-    lowest = numbers.min()
-    if numbers.null_count() == told.null_count() and isinstance(lowest, int) and lowest >= 0:
-        if lowest == 1:
-            notes.append(f"Repeats are counted from 0 here: 1 in column {column!r} is repeat 0.")
-        return numbers - (1 if lowest == 1 else 0)
-    order = {name: i for i, name in enumerate(told.drop_nulls().unique(maintain_order=True))}
-    notes.append(
-        f"Repeats are numbered here: {', '.join(f'{n!r} is {i}' for n, i in [*order.items()][:5])}"
-        f"{', …' if len(order) > 5 else ''}."
-    )
-    return told.replace_strict(order, default=None, return_dtype=pl.Int64)
+    found = {name: _repeat(name) for name in told.drop_nulls().unique(maintain_order=True)}
+    for name, meant in found.items():
+        if meant is None:
+            raise ImportProblem(
+                f"column {column!r} is taken for the repeat, which is a whole number from 0, one "
+                f"letter counted from A = 0, or words that end with a number; it has {name!r}. "
+                f"Leave the column out with --drop {column!r}, or number its repeats."
+            )
+    # Of each way of writing an example; the words before a number are a way of their own.
+    ways = {meant[0]: name for name, meant in found.items() if meant}
+    if len(ways) > 1:
+        one, two = list(ways.values())[:2]
+        raise ImportProblem(
+            f"column {column!r} writes its repeats in several ways ({one!r}, {two!r}), so that "
+            "different ones could have the same number. Write them all in one way."
+        )
+    numbers = {name: meant[1] for name, meant in found.items() if meant}
+    for way, name in ways.items():
+        if way == "A":
+            notes.append(
+                f"Repeats in column {column!r} are letters, counted from A = 0: {name!r} is "
+                f"{numbers[name]}."
+            )
+        elif way:
+            notes.append(
+                f"Column {column!r} has words before the number of the repeat: {name!r} is "
+                f"{numbers[name]}."
+            )
+    return told.replace_strict(numbers, default=None, return_dtype=pl.Int64)
+
+
+def _repeat(text: str) -> tuple[str, int] | None:
+    """How a repeat is written (`A`, nothing, or the words before its number), and its number."""
+    if re.fullmatch(r"[A-Za-z]", text):
+        return "A", ord(text.lower()) - ord("a")
+    if number := re.fullmatch(r"([0-9]{1,9})(?:\.0+)?", text):
+        return "", int(number[1])
+    if words := re.fullmatch(r"([^\W\d_](?:.*[^\d.,])?)([0-9]{1,9})", text):
+        return words[1].lower(), int(words[2])
+    return None
 
 
 def kinds_of(rows: pl.DataFrame, unsaid: CycleKind) -> dict[str, CycleKind]:
@@ -123,13 +161,44 @@ def categories(rows: pl.DataFrame, of: str, name: str, notes: list[str]) -> dict
     if more.height:
         first, words = more.row(0)
         notes.append(
-            f"{more.height} {of}s have several categories; the first counts: {first!r} is "
-            f"{words[0]!r} and {words[1]!r}."
+            f"{counted(more.height, of, 'has', 'have')} several categories; the first counts: "
+            f"{first!r} is {words[0]!r} and {words[1]!r}."
         )
     return {which: words[0] for which, words in several.iter_rows()}
 
 
 # -- scores -----------------------------------------------------------------------------------
+
+
+def decimal_points(cells: pl.Series, column: str, separator: str, notes: list[str]) -> pl.Series:
+    """Cells with decimal commas as ones with points, where that is what all of them mean."""
+    import polars as pl
+
+    if cells.dtype != pl.String:
+        return cells
+    text = cells.str.strip_chars()
+    commas = text.str.contains(r"^-?\d+,\d+$").fill_null(False)
+    if not commas.any():
+        return cells
+    example = text.filter(commas)[0]
+    if separator == ",":
+        notes.append(
+            f"Column {column!r} has decimal commas (as {example!r}), which are not read in a file "
+            "separated by commas: write decimal points, or separate the columns with ; or tabs."
+        )
+        return cells
+    # 1,234 beside 999.5 is rather a thousand than one and a bit: so points are no company, either.
+    other = text.filter(~commas & (text != "") & ~text.str.contains(r"^[+-]?(\d+|∞|(?i:inf|nan))$"))
+    if other.len():
+        notes.append(
+            f"Column {column!r} has decimal commas (as {example!r}) and also {other[0]!r}, so the "
+            "commas are not read. Write all its numbers in one way, and leave cells without a "
+            "number empty."
+        )
+        return cells
+    notes.append(f"Column {column!r} is read with decimal commas: {example!r} is "
+                 f"{example.replace(',', '.')}.")  # fmt: skip
+    return text.str.replace(",", ".", literal=True)
 
 
 def clean(
@@ -158,7 +227,8 @@ def clean_long(
     rows = rows.with_columns(texts(rows, "cell:metric").alias("cell:metric"))
     named = rows.drop_nulls("cell:metric")
     if named.height < rows.height:
-        notes.append(f"{rows.height - named.height:,} rows name no metric and are left out.")
+        left = counted(rows.height - named.height, "row", "names", "name")
+        notes.append(f"{left} no metric: left out.")
     theirs = {told: ours for ours, told in columns.metrics.items()}
     names: dict[str, str] = {}
     for told in named["cell:metric"].unique(maintain_order=True):
@@ -270,13 +340,14 @@ def _report(
         said = ", ".join(f"{count:,} {why}" for why, count in counts.iter_rows())
         example = next((t for t in bad.filter(pl.col("reason") != "empty")["text"]), None)
         shown = f" (as {example[:40]!r})" if example else ""
-        notes.append(f"Cells of {where} without a score: {said}{shown}; they are null.")
+        notes.append(f"Cells of {where} without a score: {said}{shown}; kept as null.")
     strange = told.filter("strange")
     if strange.height:
         low, high = bounds
+        verb = "lies" if strange.height == 1 else "lie"
         notes.append(
-            f"{strange.height:,} values of {where} lie outside {low:g} to {high:g}, which is all "
-            f"that {metric} can be: kept as they are (the first: {strange['value'][0]:g}, row "
+            f"{counted(strange.height, 'value')} of {where} {verb} outside {low:g} to {high:g}, "
+            f"which is all that {metric} can be: kept (the first: {strange['value'][0]:g}, row "
             f"{strange['row'][0]})."
         )
 

@@ -41,10 +41,11 @@ class Brought:
 
 
 class Deposit:
-    """Writes to one run directory, which must be held by the caller."""
+    """Writes to one run directory, which must be held by the caller; or only looks at pictures."""
 
-    def __init__(self, store: RunStore) -> None:
+    def __init__(self, store: RunStore, *, writing: bool = True) -> None:
         self._store = store
+        self._writing = writing
         self._frames = os.fspath(store.path / "frames")
         self._own = threading.local()
         self._lock = threading.Lock()
@@ -55,6 +56,8 @@ class Deposit:
         return self
 
     def __exit__(self, *_: object) -> None:
+        if not self._writing:
+            return
         for folder in (self._store.path / "frames" / ".new").iterdir():
             shutil.rmtree(folder) if folder.is_dir() else folder.unlink()
 
@@ -110,7 +113,8 @@ class Deposit:
             brought = Brought(FrameRef.of(frame))
         except MalformedImage as error:
             brought = Brought(FrameRef.of_malformed(frame), str(error))
-        self._write(frame, brought.ref)
+        if self._writing:
+            self._write(frame, brought.ref)
         return brought
 
     def _write(self, frame: Frame, ref: FrameRef) -> None:

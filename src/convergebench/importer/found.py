@@ -10,6 +10,7 @@ from __future__ import annotations
 import fnmatch
 import json
 import os
+import stat
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -54,9 +55,12 @@ class Place:
         """The bytes. Raises ImportProblem."""
         # Plain system calls: with small frames a file object costs more than the reading.
         try:
-            file = os.open(self.path, os.O_RDONLY)
+            file = os.open(self.path, os.O_RDONLY | os.O_NONBLOCK)  # a pipe must not hold us up
             try:
-                left = os.fstat(file).st_size if self.length is None else self.length
+                told = os.fstat(file)
+                if not stat.S_ISREG(told.st_mode):
+                    raise ImportProblem(f"cannot read {self.name}: it is no plain file")
+                left = told.st_size if self.length is None else self.length
                 data = os.pread(file, left, self.offset)
                 while len(data) < left and (more := os.pread(file, left, self.offset + len(data))):
                     data += more[: left - len(data)]
@@ -247,6 +251,7 @@ class Look:
     def __init__(self, root: Path) -> None:
         self.root = root
         self._whole = os.fspath(root)
+        self.notes: list[str] = []
 
     @cached_property
     def is_file(self) -> bool:
@@ -259,11 +264,18 @@ class Look:
         if self.is_file:
             return (self.root.name,)
         found: list[str] = []
-        for folder, folders, names in os.walk(self.root):
-            folders[:] = sorted(name for name in folders if not name.startswith("."))
+        linked: list[str] = []
+        for folder, folders, names in os.walk(self.root, onerror=_unreadable):
             below = os.path.relpath(folder, self.root).replace(os.sep, "/")
             head = "" if below == "." else f"{below}/"
+            linked += [head + name for name in folders if os.path.islink(f"{folder}/{name}")]
+            folders[:] = sorted(name for name in folders if not name.startswith("."))
             found += [head + name for name in names if not name.startswith(".")]
+        for name in found:
+            if not name.isascii() and "\udc80" <= max(name) <= "\udcff":
+                raise ImportProblem(f"the name of {name!r} is no valid UTF-8: rename it")
+        if linked:
+            self.notes.append(f"Linked folders are not followed: {', '.join(sorted(linked)[:5])}.")
         return tuple(sorted(found))
 
     @cached_property
@@ -285,6 +297,10 @@ class Look:
             return json.loads(self.place(name).read())
         except ValueError as error:
             raise ImportProblem(f"{name} is not valid JSON: {error}") from error
+
+
+def _unreadable(error: OSError) -> None:
+    raise ImportProblem(f"cannot read {error.filename} ({error.strerror})") from error
 
 
 @dataclass(frozen=True)

@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import Callable
-from dataclasses import replace
+import shutil
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, get_args
 
 from convergebench.cycle import CycleKind
 from convergebench.disk import make_directory
-from convergebench.errors import ImportProblem, PluginBroken, UnknownName
-from convergebench.importer.assembly import Assembly, assemble, shown
+from convergebench.errors import ImportProblem, InputError, PluginBroken, UnknownName
+from convergebench.importer.assembly import Assembly, assemble, counted, shown
 from convergebench.importer.deposit import Deposit
-from convergebench.importer.found import Conflict, Finds, Layout, Look, Wishes
+from convergebench.importer.fitting import fitting
+from convergebench.importer.found import Conflict, Finds, Layout, Look, Place, Wishes
 from convergebench.importer.pattern import PATTERN
 from convergebench.importer.premises import Premises, premises_of
 from convergebench.importer.records import Records, records_of
@@ -46,16 +48,25 @@ def recognise(look: Look) -> tuple[Layout, str]:
         )
     if not look.files:
         raise ImportProblem(f"{look.root} is empty: there is nothing to import")
+    if RunStore.is_run(look.root):
+        raise ImportProblem(f"{look.root} is a run already: score it, or report it with others")
+    if look.is_file:
+        raise ImportProblem(
+            f"{look.root} is no file an importer knows. A table of scores is told by its columns, "
+            "as in --column editor=MODEL --column source=IMAGE --column step=N --metric psnr=PSNR; "
+            "a bundle is unpacked with `convergebench unbundle`; "
+            "`convergebench import --layouts` lists what is known."
+        )
     raise ImportProblem(
-        f"{look.root} is laid out in a way no importer knows ({len(look.files)} files, the first: "
-        f"{shown(look.files)}). Say where things are, as in "
+        f"{look.root} is laid out in a way no importer knows ({counted(len(look.files), 'file')}, "
+        f"the first: {shown(look.files)}). Say where things are, as in "
         "--pattern '{editor}/{source}/step_{step}.png'; `convergebench import --layouts` lists "
         "what is known."
     )
 
 
 def import_run(
-    source: str | os.PathLike[str],
+    path: str | os.PathLike[str],
     to: str | os.PathLike[str] | None = None,
     *,
     layout: str | None = None,
@@ -68,7 +79,7 @@ def import_run(
     """Import images or scores that were made elsewhere.
 
     Args:
-        source: A folder, a table of scores, an archive or a film.
+        path: A folder, a table of scores, an archive or a film.
         to: The run directory: made if it is not there, extended if it is.
         layout: How it is laid out; recognised where not given.
         wishes: What to read how; single wishes may be given as keywords instead.
@@ -80,14 +91,12 @@ def import_run(
     Raises:
         ImportProblem: What is there is not what it should be, or contradicts itself or the run.
     """
-    root = Path(source)
+    root = Path(path)
     if not root.exists():
         raise ImportProblem(f"{root} does not exist. Give the folder or file to import.")
     told = _checked(replace(wishes or Wishes(), **more))
     look = Look(root)
-    if layout is None and (told.pattern or told.source_pattern):
-        layout = PATTERN.name
-    chosen, why = (_layout(layout), "as asked") if layout else recognise(look)
+    chosen, why = _chosen(look, layout, told)
     whole = root.resolve()
     origin = told.origin or (whole.stem if look.is_file else whole.name)
     finds = chosen.read(look, told)
@@ -95,16 +104,63 @@ def import_run(
         made = assemble(finds, told)
         if not made.lines:
             raise ImportProblem(f"{root}: layout {chosen.name!r} found nothing to import")
+        made.notes += [*look.notes, *_not_heard(told, made, finds)]
         result = ImportResult.of(root.name, chosen.name, why, origin, finds, made, told)
+        into = Path(to) if to is not None else None
         if dry_run:
+            if into is not None and RunStore.is_run(into):
+                _look_at(RunStore.open(into), _Work(finds, made, told, result, suite, observe))
             return result
         _refuse(finds.conflicts + made.conflicts, told)
-        if to is None:
+        if into is None:
             raise ImportProblem("say where the run is to be: --to DIRECTORY (or --dry-run)")
-        return _bring(Path(to), finds, made, told, result, suite, observe)
+        _bring(into, _Work(finds, made, told, result, suite, observe))
+        return result
     finally:
         if finds.cleanup:
             finds.cleanup()
+
+
+@dataclass(frozen=True)
+class _Work:
+    """What an import works on."""
+
+    finds: Finds
+    made: Assembly
+    wishes: Wishes
+    result: ImportResult
+    suite: str | Path | Suite | None
+    observe: Callable[[int, int], None] | None
+
+
+def _chosen(look: Look, layout: str | None, wishes: Wishes) -> tuple[Layout, str]:
+    pattern = wishes.pattern or wishes.source_pattern
+    if pattern and layout not in (None, PATTERN.name):
+        raise ImportProblem(f"--pattern and --layout {layout} contradict each other: give one")
+    if pattern:
+        return PATTERN, "as asked"
+    if layout is not None:
+        return _layout(layout), "as asked"
+    if look.is_file and (wishes.columns or wishes.metrics):
+        return _layout("table"), "its columns are told"
+    return recognise(look)
+
+
+def _not_heard(wishes: Wishes, made: Assembly, finds: Finds) -> list[str]:
+    """Wishes that a layout did not grant, because what it read says otherwise."""
+    kinds = {told.kind for told in finds.cycles.values()}
+    tracks = [line.track for line in made.lines]
+    asked = (
+        ("--kind", wishes.kind, kinds),
+        ("--editor", wishes.editor, {track.editor for track in tracks}),
+        ("--source", wishes.source, {track.source for track in tracks}),
+        ("--cycle", wishes.cycle, {track.cycle for track in tracks}),
+    )
+    return [
+        f"{flag} {value} is not used: what was read has its own, {shown(sorted(map(str, found)))}."
+        for flag, value, found in asked
+        if value and found and value not in found
+    ]
 
 
 def _checked(wishes: Wishes) -> Wishes:
@@ -125,46 +181,82 @@ def _layout(name: str) -> Layout:
     return layout
 
 
-def _refuse(conflicts: list[Conflict], wishes: Wishes) -> None:
+def _refuse(conflicts: Sequence[Conflict], wishes: Wishes, *, with_run: bool = False) -> None:
     if conflicts and wishes.conflicts == "refuse":
-        first = conflicts[0]
+        what = "chain" if with_run else "key"
+        told = f"{counted(len(conflicts), what)} with {'pictures' if with_run else 'values'}"
         raise ImportProblem(
-            f"{len(conflicts)} keys have values that differ, the first being {first.key}. "
-            "--dry-run shows them; --conflicts repeat keeps all of them as repeats."
+            f"{told} that differ{' from the run' if with_run else ''}, the first being "
+            f"{conflicts[0].key} ({' or '.join(conflicts[0].values[:2])}). --dry-run shows all; "
+            "--conflicts repeat keeps all of them as repeats."
         )
 
 
-def _bring(
-    path: Path,
-    finds: Finds,
-    made: Assembly,
-    wishes: Wishes,
-    result: ImportResult,
-    suite: str | Path | Suite | None,
-    observe: Callable[[int, int], None] | None,
-) -> ImportResult:
-    store = RunStore.open(path) if RunStore.is_run(path) else None
-    wanted = _suite(suite, store)
-    premises = premises_of(made.lines, finds, wishes, result.origin, wanted, store)
-    result.notes += premises.notes
-    if store is None:
-        store = RunStore.create(path, premises.suite, premises.suite.size, imported=wanted is None)
-    elif suite is not None:
-        store.require(premises.suite, store.info.size)
-    with store.writing("run"), store.writing("score"), Deposit(store) as deposit:
-        deposit.add(premises.frames)
-        places = [place for line in made.lines for place in line.places]
-        brought = deposit.frames(places, observe)
-        records = records_of(made.lines, premises, brought, store, finds, wishes, result.origin)
+def _look_at(store: RunStore, work: _Work) -> None:
+    """Tell what an import would do to a run, without writing."""
+    premises = _premises(work, store)
+    with Deposit(store, writing=False) as deposit:
+        brought = deposit.frames(_places(work), work.observe)
+    records = records_of(work.made.lines, premises, brought, store, work.finds, work.result.origin)
+    work.result.notes += premises.notes
+    work.result.take(records)
+
+
+def _bring(path: Path, work: _Work) -> None:
+    if RunStore.is_run(path):
+        store = RunStore.open(path)
+        with store.writing("score"), store.writing("run"):
+            # Again, now that nobody else can write: another import may have come first.
+            store = RunStore.open(path)
+            _deposit(store, _premises(work, store), work)
+        return
+    premises = _premises(work, None)
+    own = _suite(work.suite, None) is None
+    store = RunStore.create(path, premises.suite, premises.suite.size, imported=own)
+    try:
+        with store.writing("score"), store.writing("run"):
+            _deposit(store, premises, work)
+    except InputError:
+        if not store.chain_files():
+            shutil.rmtree(path)  # made by this call, and refused
+        raise
+
+
+def _premises(work: _Work, store: RunStore | None) -> Premises:
+    wanted = _suite(work.suite, store)
+    if wanted is None:
+        return premises_of(work.made.lines, work.finds, work.wishes, work.result.origin, store)
+    if store is not None:
+        store.require(wanted, store.info.size)
+    return fitting(work.made.lines, wanted, store)
+
+
+def _places(work: _Work) -> list[Place]:
+    return [place for line in work.made.lines for place in line.places]
+
+
+def _deposit(store: RunStore, premises: Premises, work: _Work) -> None:
+    result = work.result
+    with Deposit(store) as deposit:
         try:
-            _refuse(records.conflicts, wishes)
-        except ImportProblem:
+            deposit.add(premises.frames)
+            brought = deposit.frames(_places(work), work.observe)
+            for place, ref in premises.read.items():
+                if brought[place].ref.sha256 != ref.sha256:
+                    raise ImportProblem(f"{place.name} changed while it was read: import it again")
+            records = records_of(
+                work.made.lines, premises, brought, store, work.finds, result.origin
+            )
+            _refuse(records.conflicts, work.wishes, with_run=True)
+        except InputError:
             deposit.take_back()
             raise
-        store = store.extended(premises.suite) if wanted is None else store
+        if store.info.imported:
+            store = store.extended(premises.suite)
+        result.notes += premises.notes
+        result.take(records)
         _keep(store, premises, records, deposit, result)
-    result.brought(records, deposit.placed, deposit.bytes, store.path)
-    return result
+        result.written(store.path, deposit.placed, deposit.bytes)
 
 
 def _suite(asked: str | Path | Suite | None, store: RunStore | None) -> Suite | None:
@@ -184,18 +276,18 @@ def _keep(
     told = {
         name: [ref.model_dump(mode="json") if ref else None for ref in pair]
         for name, pair in premises.refs.items()
-        if pair[0]
+        if any(pair)
     }
-    name, lines = provenance(result, records)
     if not records.chains and records.scores.is_empty() and {**before, **told} == before:
         return
-    deposit.chains(records.chains)
+    name, lines = provenance(result, records)
+    make_directory(store.path / "imports")
+    if not (store.path / name).exists():
+        deposit.file(name, lines)
     if {**before, **told} != before:
         store.write_json("sources.json", {**before, **told})
     if not records.scores.is_empty():
         store.add_scores(records.scores)
         store.merge_scores()
-    make_directory(store.path / "imports")
-    if not (store.path / name).exists():
-        deposit.file(name, lines)
     store.log_session("start", command="import", pid=os.getpid(), origin=result.origin)
+    deposit.chains(records.chains)

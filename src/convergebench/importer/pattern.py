@@ -10,6 +10,7 @@ backward. A path that can be read in two ways is refused, with both readings.
 
 from __future__ import annotations
 
+import difflib
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -53,6 +54,8 @@ class Pattern:
     @classmethod
     def parse(cls, text: str) -> Pattern:
         """Read a pattern. Raises ImportProblem, UnknownName."""
+        if text.count("{") != text.count("}"):
+            raise ImportProblem(f"pattern {text!r} has a brace that is not closed")
         greedy, lazy, fields = "", "", []
         for piece in _PIECE.finditer(text):
             name, matching, across, within, single, literal = piece.groups()
@@ -62,13 +65,16 @@ class Pattern:
                 if name in fields:
                     raise ImportProblem(f"pattern {text!r} has the field {{{name}}} twice")
                 fields.append(name)
-                wide, short = _field(name, matching, text)
+                wide, short = _field(name, matching)
                 greedy, lazy = greedy + wide, lazy + short
             else:
                 wild = {"**/": "(?:[^/]+/)*", "**": ".*", "*": "[^/]*", "?": "[^/]"}
                 plain = wild.get(across or within or single or "") or re.escape(literal or "")
                 greedy, lazy = greedy + plain, lazy + plain
-        return cls(text, frozenset(fields), re.compile(greedy), re.compile(lazy))
+        try:
+            return cls(text, frozenset(fields), re.compile(greedy), re.compile(lazy))
+        except re.error as error:
+            raise ImportProblem(f"pattern {text!r} cannot be read: {error}") from error
 
     def match(self, path: str) -> dict[str, str] | None:
         """The fields of a path, or None. Raises ImportProblem when there are two readings."""
@@ -85,17 +91,13 @@ class Pattern:
         return found.groupdict()
 
 
-def _field(name: str, matching: str | None, text: str) -> tuple[str, str]:
+def _field(name: str, matching: str | None) -> tuple[str, str]:
     if name in NUMBERS:
         return (f"(?P<{name}>{matching or NUMBERS[name]})",) * 2
     if name == "phase":
         return (f"(?P<{name}>{matching or 'forward|backward'})",) * 2
     if not matching:
         return f"(?P<{name}>[^/]+)", f"(?P<{name}>[^/]+?)"
-    try:
-        re.compile(matching)
-    except re.error as error:
-        raise ImportProblem(f"pattern {text!r}: {{{name}:{matching}}}: {error}") from error
     return (f"(?P<{name}>{matching})",) * 2
 
 
@@ -130,7 +132,8 @@ def _read(look: Look, wishes: Wishes) -> Finds:
         step = _step(fields, kind, wishes)
         if step < 0:
             raise ImportProblem(
-                f"{path} has number {fields.get('step')}, which is before --first {wishes.first}"
+                f"{path} has number {fields.get('step') or fields.get('round')}, which is before "
+                f"--first {wishes.first}"
             )
         finds.frames.append(FoundFrame(track, step, look.place(path)))
         finds.cycles.setdefault(track.cycle, FoundCycle(kind, wishes.prompts))
@@ -196,21 +199,41 @@ def _settings(axes: tuple[tuple[str, str], ...]) -> Settings:
 
 def _step(fields: dict[str, str], kind: str, wishes: Wishes) -> int:
     if "step" in fields:
-        return int(fields["step"]) - wishes.first
+        return _number(fields, "step") - wishes.first
     if "round" not in fields:
         return 1
-    number = int(fields["round"]) - wishes.first
-    if "phase" in fields:
-        return 2 * number - (fields["phase"] == "forward")
-    return number * CYCLE_EDITS.get(kind, max(1, len(wishes.prompts)))
+    number = _number(fields, "round") - wishes.first
+    if "phase" not in fields:
+        return number * CYCLE_EDITS.get(kind, max(1, len(wishes.prompts)))
+    if fields["phase"] not in ("forward", "backward"):
+        raise ImportProblem(
+            f"a phase is called forward or backward, got {fields['phase']!r}. Import the two with "
+            "a pattern each, or with {step}."
+        )
+    return 2 * number - (fields["phase"] == "forward")
+
+
+def _number(fields: dict[str, str], name: str) -> int:
+    if not fields[name].isdecimal():
+        raise ImportProblem(f"a {name} is a number, got {fields[name]!r} for {{{name}}}")
+    return int(fields[name])
 
 
 def _nothing(files: Iterable[str], pattern: str) -> str:
     names = list(files)
     if not names:
         return f"pattern {pattern!r} matches nothing: the folder is empty"
-    shown = ", ".join(names[:3])
-    return f"pattern {pattern!r} matches none of {len(names)} files. The first are: {shown}"
+    fixed = re.sub(r"\{[^{}]*\}", "*", pattern)
+    near = difflib.get_close_matches(fixed, names[:5000], n=1, cutoff=0.0)
+    hint = ""
+    if any(f"{{{name}" in pattern for name in NUMBERS):
+        hint = " {step} and {round} are numbers, {repeat} is a number or one letter."
+    if pattern.startswith(("/", "..")):
+        hint = " A pattern begins below the folder."
+    return (
+        f"pattern {pattern!r} matches none of {len(names)} files; the most alike is "
+        f"{(near or names)[0]}.{hint}"
+    )
 
 
 PATTERN: Final = Layout(

@@ -11,9 +11,9 @@ from convergebench.comparisons import FLOOR_PREFIX, GIVEN, PUBLISHED
 from convergebench.cycle import Cycle
 from convergebench.errors import ImportProblem
 from convergebench.importer import assembly
-from convergebench.importer.assembly import Line
+from convergebench.importer.assembly import Line, counted
 from convergebench.importer.deposit import Brought
-from convergebench.importer.found import Conflict, Finds, Place, Track, Wishes
+from convergebench.importer.found import Conflict, Finds, Place, Track
 from convergebench.importer.premises import Premises
 from convergebench.store import RunStore, rows_frame
 
@@ -54,38 +54,74 @@ def records_of(
     lines: Sequence[Line],
     premises: Premises,
     brought: Mapping[Place, Brought],
-    store: RunStore,
+    store: RunStore | None,
     finds: Finds,
-    wishes: Wishes,
     origin: str,
 ) -> Records:
     """Everything to be written for these lines; nothing is written here."""
     made = Records()
+    stored = store.chains() if store else []
     known: dict[ChainKey, dict[int, Chain]] = {}
-    for chain in store.chains():
+    for chain in stored:
         known.setdefault(chain.key.model_copy(update={"repeat": 0}), {})[chain.key.repeat] = chain
-    ids: dict[Track, ChainKey] = {}
+    ids: dict[Track, str] = {}
     cycles = {cycle.name: cycle for cycle in premises.suite.cycle}
     for line in lines:
         cycle = cycles[premises.cycles[line.track.cycle]]
-        known_as = premises.sources[line.track.source] if line.places else ""  # scores only
-        source, truth = premises.refs.get(known_as, (None, None))
-        fresh = _Fresh(_key(line.track, premises, cycle), cycle, source, truth, line, brought)
-        repeats = known.setdefault(fresh.key.model_copy(update={"repeat": 0}), {})
+        key = _key(line.track, premises, cycle)
+        source, truth = premises.refs.get(key.source, (None, None))
+        if not line.pictured:
+            source = truth = None
+        fresh = _Fresh(key, cycle, source, truth, line, brought)
+        repeats = known.setdefault(key.model_copy(update={"repeat": 0}), {})
         chain, clash = _place_among(repeats, fresh)
-        if clash:
-            made.conflicts.append(clash)
-        _add(made, chain, fresh)
-        repeats[chain.key.repeat] = made.chains.get(chain.key.id, (chain, ()))[0]
-        ids[line.found_as] = chain.key
+        made.conflicts += [clash] if clash else []
+        ids[line.track] = chain.key.id
+        repeats[chain.key.repeat] = _add(made, chain, fresh, chain.key.repeat not in repeats)
+    _complete(made, stored, premises)
+    _tell_strays(made, stored)
     _add_scores(made, finds, ids, store, origin)
     return made
+
+
+def _tell_strays(made: Records, stored: Sequence[Chain]) -> None:
+    """Say where scores alone became chains beside chains with pictures of the same two names."""
+    cycles: dict[tuple[str, str], set[str]] = {}
+    for chain in stored:
+        if len(chain.held) > 1:
+            cycles.setdefault((chain.key.editor, chain.key.source), set()).add(chain.key.cycle)
+    strays = [
+        chain.key
+        for chain, _ in made.chains.values()
+        if not chain.held and (chain.key.editor, chain.key.source) in cycles
+    ]
+    if strays:
+        first = strays[0]
+        there = " and ".join(sorted(cycles[first.editor, first.source]))
+        made.notes.append(
+            f"{counted(len(strays), 'chain')} of scores found no pictures in the run: of "
+            f"{first.editor} and {first.source} it has {there}, these are {first.cycle}, repeat "
+            f"{first.repeat}. --cycle, --kind and --column repeat=… say which they are."
+        )
+
+
+def _complete(made: Records, stored: Sequence[Chain], premises: Premises) -> None:
+    """Give stored chains the source or truth that came only now."""
+    for chain in stored:
+        name = chain.key.id
+        now, steps = made.chains.get(name, (chain, ()))
+        if chain.editor_version != IMPORTED or not now.held:
+            continue
+        source, truth = premises.refs.get(chain.key.source, (None, None))
+        whole = replace(now, source=now.source or source, truth=now.truth or truth)
+        if whole != now:
+            made.chains[name] = (whole, steps)
 
 
 def _key(track: Track, premises: Premises, cycle: Cycle) -> ChainKey:
     return ChainKey(
         suite=premises.suite.label,
-        source=premises.sources[track.source],
+        source=premises.sources[track],
         cycle=f"{cycle.name}@{cycle.version}",
         editor=track.editor,
         settings=track.settings,
@@ -109,47 +145,54 @@ class _Fresh:
         found = ((step.number, step.place) for step in self.line.steps)
         return {number: self.brought[place] for number, place in found if place}
 
+    def file(self, number: int) -> str:
+        """The name of the file of a step."""
+        return next(s.place.name for s in self.line.steps if s.number == number and s.place)
 
-def _place_among(repeats: dict[int, Chain], fresh: _Fresh) -> tuple[Chain, Conflict | None]:
+
+def _place_among(repeats: Mapping[int, Chain], fresh: _Fresh) -> tuple[Chain, Conflict | None]:
     """The stored chain that a line continues, or a new one; and the clash if there is one.
 
-    The chain of the same repeat, unless a picture of it differs; then another repeat that has all
-    of the pictures (this import was here before), else a new repeat.
+    The chain of the same repeat, unless a picture of it differs; then another repeat that has some
+    of the pictures and contradicts none (this import was here before), else a new repeat.
     """
     key = fresh.key
     new = Chain(key, fresh.source, fresh.truth, IMPORTED)
     if key.repeat not in repeats:
         return new, None
-    frames = {number: one.ref.sha256 for number, one in fresh.frames().items() if not one.problem}
-    clash = _clash(repeats[key.repeat], frames, key, fresh.line)
+    frames = fresh.frames()
+    clash = _clash(repeats[key.repeat], frames, fresh)
     if clash is None:
         return repeats[key.repeat], None
     for chain in repeats.values():
-        if frames and all(
-            number in chain.held and chain.held[number].sha256 == digest
-            for number, digest in frames.items()
-        ):
+        shared = any(
+            number in chain.held and chain.held[number].sha256 == one.ref.sha256
+            for number, one in frames.items()
+        )
+        if shared and _clash(chain, frames, fresh) is None:
             return chain, None
     beyond = key.model_copy(update={"repeat": max(repeats) + 1})
     return replace(new, key=beyond), clash
 
 
-def _clash(chain: Chain, frames: Mapping[int, str], key: ChainKey, line: Line) -> Conflict | None:
-    for number, digest in frames.items():
-        if number in chain.held and chain.held[number].sha256 != digest:
-            place = next(s.place for s in line.steps if s.number == number)
-            name = place.name if place else ""
+def _clash(chain: Chain, frames: Mapping[int, Brought], fresh: _Fresh) -> Conflict | None:
+    """Where a line contradicts a chain: another picture, or more of a chain that was run here."""
+    what = f"{chain.key.editor} · {chain.key.source} · {chain.key.cycle}"
+    ours = chain.editor_version != IMPORTED
+    for number, one in frames.items():
+        if number in chain.held and chain.held[number].sha256 != one.ref.sha256:
             kept = f"frame {chain.held[number].sha256[:12]}… in the run"
-            return Conflict(
-                f"{key.editor} · {key.source} · {key.cycle}: step {number}", (kept, name)
-            )
+        elif ours and number not in chain.held:
+            kept = "a chain that was run here, not imported"
+        else:
+            continue
+        return Conflict(f"{what}: step {number}", (kept, fresh.file(number)))
     return None
 
 
-def _add(made: Records, chain: Chain, fresh: _Fresh) -> None:
-    """The steps of a line that its chain does not have yet."""
+def _add(made: Records, chain: Chain, fresh: _Fresh, new: bool) -> Chain:
+    """The steps of a line that its chain lacks; answers with the chain as it will be."""
     name = chain.key.id
-    was_new = not chain.steps and chain.editor_version == IMPORTED
     completed = replace(
         chain, source=chain.source or fresh.source, truth=chain.truth or fresh.truth
     )
@@ -157,7 +200,9 @@ def _add(made: Records, chain: Chain, fresh: _Fresh) -> None:
         if place:
             digest = fresh.brought[place].ref.sha256
             made.files.append((place.name, digest, name, where))
-    latest = {step.step: step for step in chain.steps}
+    before: dict[int, list[Step]] = {}
+    for step in chain.steps:
+        before.setdefault(step.step, []).append(step)
     held = {number: ref.sha256 for number, ref in completed.held.items()}
     steps: list[Step] = []
     for told in fresh.line.steps:
@@ -168,29 +213,34 @@ def _add(made: Records, chain: Chain, fresh: _Fresh) -> None:
                 made.malformed.append(f"{told.place.name}: {one.problem}")
             elif _resized(one.ref, completed.source, fresh.cycle, told.number):
                 made.sizes.append(f"{told.place.name}: {one.ref.width}×{one.ref.height}")
-        if _is_news(latest.get(told.number), told.outcome, one):
+        if _is_news(before.get(told.number, ()), told.outcome, one):
             step = _step(chain.key, held, told, one, fresh)
             steps.append(step)
             if step.outcome == "edited" and step.frame:
                 held[step.step] = step.frame.sha256
-    headed = (completed.source, completed.truth) != (chain.source, chain.truth)
-    if was_new:
-        made.new += 1
-    elif not steps and not headed:
+    if chain.editor_version != IMPORTED:
         made.known += 1
-        return
-    made.chains[name] = (replace(completed, steps=(*chain.steps, *steps)), steps)
+        return chain  # run here: it has these frames, and its records are its own
+    headed = (completed.source, completed.truth) != (chain.source, chain.truth)
+    if not (new or steps or headed):
+        made.known += 1
+        return chain
+    made.new += new
+    before_now = made.chains.get(name, (chain, ()))[1]
+    whole = replace(completed, steps=(*chain.steps, *steps))
+    made.chains[name] = (whole, (*before_now, *steps))
+    return whole
 
 
-def _is_news(latest: Step | None, outcome: str, one: Brought | None) -> bool:
-    """Whether a step says more than what was recorded of it last."""
-    if latest is None:
+def _is_news(before: Sequence[Step], outcome: str, one: Brought | None) -> bool:
+    """Whether a step says more than what was recorded of it."""
+    if not before:
         return True
-    if latest.outcome == "edited":
+    if any(step.outcome == "edited" for step in before):
         return False
     if one is not None:
-        return latest.frame is None or latest.frame.sha256 != one.ref.sha256
-    return latest.outcome == "missing" and outcome not in ("missing", "failed")
+        return all(step.frame is None or step.frame.sha256 != one.ref.sha256 for step in before)
+    return before[-1].outcome == "missing" and outcome not in ("missing", "failed")
 
 
 def _step(
@@ -236,14 +286,14 @@ def _resized(ref: FrameRef, source: FrameRef | None, cycle: Cycle, step: int) ->
 def _add_scores(
     made: Records,
     finds: Finds,
-    ids: Mapping[Track, ChainKey],
-    store: RunStore,
+    ids: Mapping[Track, str],
+    store: RunStore | None,
     origin: str,
 ) -> None:
     """Published scores as rows; those there with another value are refused, not replaced."""
     version = f"{PUBLISHED}{origin}"
     rows: list[tuple[str, int, str, str, str, str, float | None, str | None]] = [
-        (ids[s.track].id, s.step, s.metric, version, s.against, "all", s.value, s.note or None)
+        (ids[s.track], s.step, s.metric, version, s.against, "all", s.value, s.note or None)
         for s in finds.scores
         if s.track in ids
     ]
@@ -254,13 +304,9 @@ def _add_scores(
     lost = sum(s.track not in ids for s in finds.scores)
     if lost:
         made.notes.append(f"{lost} published scores belong to no chain that was found.")
-    known = {
-        tuple(key): value
-        for *key, value in store.scores()
-        .select("chain", "step", "metric", "version", "against", "where", "value")
-        .iter_rows()
-        if key[3] == version
-    }
+    columns = ("chain", "step", "metric", "version", "against", "where", "value")
+    kept = store.scores().select(columns).iter_rows() if store else ()
+    known = {tuple(key): value for *key, value in kept if key[3] == version}
     fresh: list[dict[str, Any]] = []
     names = ("chain", "step", "metric", "version", "against", "where", "value", "note")
     for row in rows:

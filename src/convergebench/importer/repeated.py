@@ -6,11 +6,11 @@ the metric); a *key* is a chain and a step. Rows keep the order of the file in c
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
+from convergebench.importer.cells import counted
 from convergebench.importer.found import Conflict
 
 if TYPE_CHECKING:
@@ -61,25 +61,33 @@ def settle(
     key = [*CHAIN, "repeat", *within, "step"]
     distinct = rows.group_by([*key, *values]).len("times")
     keys = distinct.group_by(key).agg(pl.col("times").sum(), variants=pl.len())
-    counted = rows.join(keys, on=key, how="left", maintain_order="left")
+    joined = rows.join(keys, on=key, how="left", maintain_order="left")
     settled = Repeats(rows, keys.height)
     settled.collapsed = keys.filter(pl.col("times") > 1, pl.col("variants") == 1).height
-    differing = counted.filter(pl.col("variants") > 1)
+    differing = joined.filter(pl.col("variants") > 1)
     settled.conflicts = _conflicts(differing, key, values, within, place)
     if settled.collapsed:
+        alike = (pl.col("times") > 1) & (pl.col("variants") == 1)
         settled.notes.append(
-            f"{_keys(settled.collapsed)} several times with equal values: collapsed "
-            f"({_by_editor(keys, (pl.col('times') > 1) & (pl.col('variants') == 1))})."
+            f"{counted(settled.collapsed, 'key', 'comes', 'come')} several times with equal "
+            f"values: collapsed ({_by_editor(keys, alike)})."
         )
     if settled.conflicts:
         settled.notes.append(
-            f"{_keys(len(settled.conflicts))} several times with values that differ "
-            f"({_by_editor(keys, pl.col('variants') > 1)})."
+            f"{counted(len(settled.conflicts), 'key', 'comes', 'come')} several times with values "
+            f"that differ ({_by_editor(keys, pl.col('variants') > 1)})."
         )
     if split and settled.conflicts:
-        settled.rows = _as_repeats(rows, within, values, settled.notes)
+        # Chains without conflicts are left alone, whatever the rest of the table is like.
+        apart = differing.select(CHAIN).unique()
+        mixed = rows.join(apart, on=CHAIN, how="semi", maintain_order="left")
+        rest = rows.join(apart, on=CHAIN, how="anti", maintain_order="left")
+        rest = rest.unique(key, keep="first", maintain_order=True)
+        parts = [rest, _as_repeats(mixed, within, values, settled.notes).select(rest.columns)]
+        settled.rows = pl.concat(parts).sort(ROW)
+        settled.notes += _growth(settled.rows)
     else:
-        settled.rows = counted.filter(pl.col("variants") == 1).unique(
+        settled.rows = joined.filter(pl.col("variants") == 1).unique(
             key, keep="first", maintain_order=True
         )
     return settled
@@ -124,9 +132,10 @@ def _as_repeats(
 ) -> pl.DataFrame:
     """Tell the repeats of a chain apart by the order of the file; drop those that say nothing new.
 
-    A new repeat begins where the step does not increase. Where steps never decrease, duplicates
-    stand side by side, and the j-th of a step belongs to the j-th repeat; so, too, where the rows
-    are in no order that would tell.
+    The first row whose step does not increase decides. Where that step was there before and is not
+    the last one, chains stand one after the other: a new repeat begins wherever the step does not
+    increase. Else duplicates stand side by side, or the rows are in no order: the j-th row of a
+    step belongs to the j-th repeat. So rows that are added at the end of a file move no others.
     """
     import polars as pl
 
@@ -135,20 +144,33 @@ def _as_repeats(
     ordered = rows.sort(ROW).with_columns(
         nth=pl.int_range(pl.len()).over([*chain, "step"]),
         run=(pl.col("step") <= before).fill_null(False).cast(pl.Int64).cum_sum().over(chain),
-        falls=(pl.col("step") < before).fill_null(False).any().over(chain),
+        falls=(pl.col("step") < before).fill_null(False),
     )
+    decides = (pl.col("run") == 1) & (pl.col("run").shift(1).over(chain) == 0)
+    in_turn = (decides & pl.col("falls") & (pl.col("nth") > 0)).fill_null(False).any().over(chain)
     ordered = ordered.with_columns(
-        times=pl.col("nth").max().over(chain), runs=pl.col("run").max().over(chain)
+        in_turn=in_turn,
+        falls=pl.col("falls").any().over(chain),
+        times=pl.col("nth").max().over(chain),
     )
-    told = pl.col("falls") & (pl.col("runs") == pl.col("times"))
-    ordered = ordered.with_columns(repeat=pl.when(told).then("run").otherwise("nth"))
-    vague = ordered.filter(pl.col("falls"), pl.col("times") > 0, ~told).unique(CHAIN).height
+    ordered = ordered.with_columns(repeat=pl.when("in_turn").then("run").otherwise("nth"))
+    vague = (
+        ordered.filter(pl.col("falls"), pl.col("times") > 0, ~pl.col("in_turn"))
+        .unique(CHAIN)
+        .height
+    )
     if vague:
         notes.append(
             f"Chains whose rows are in no order that tells repeats apart: {vague}. The first row "
             "of each of their steps makes repeat 0, the second repeat 1, and so on."
         )
-    kept = _renumbered(ordered, [*within, "step", *values])
+    return _renumbered(ordered, [*within, "step", *values])
+
+
+def _growth(kept: pl.DataFrame) -> list[str]:
+    """How many chains there are now instead of how many, by editor."""
+    import polars as pl
+
     repeats = (
         kept.group_by(CHAIN)
         .agg(pl.col("repeat").n_unique())
@@ -157,24 +179,20 @@ def _as_repeats(
         .filter(pl.col("repeats") > pl.col("chains"))
         .sort("editor")
     )
-    told_of = [
-        f"{e}: {c} {'chain' if c == 1 else 'chains'} became {r}" for e, c, r in repeats.iter_rows()
-    ]
-    if told_of:
-        notes.append(f"Values that differ are kept as repeats ({'; '.join(told_of)}).")
-    return kept
+    told = [f"{e}: {counted(c, 'chain')} became {r:,}" for e, c, r in repeats.iter_rows()]
+    return [f"Values that differ are kept as repeats ({'; '.join(told)})."] if told else []
 
 
 def _renumbered(rows: pl.DataFrame, content: Sequence[str]) -> pl.DataFrame:
-    """Without the repeats all of whose rows another repeat of the chain has; numbered from 0."""
+    """Without the repeats that say nothing new; numbered from 0."""
     import polars as pl
 
     ids = rows.select(content).unique(maintain_order=True).with_row_index("content")
     rows = rows.join(ids, on=list(content), how="left", nulls_equal=True, maintain_order="left")
-    grouped = rows.group_by([*CHAIN, "repeat"], maintain_order=True).agg("content")
-    chains: dict[tuple[str, ...], list[tuple[int, frozenset[int]]]] = {}
-    for *chain, repeat, held in grouped.sort("repeat").rows():
-        chains.setdefault(tuple(chain), []).append((repeat, frozenset(held)))
+    grouped = rows.group_by([*CHAIN, "repeat"], maintain_order=True).agg(ROW, "content")
+    chains: dict[tuple[str, ...], list[tuple[int, list[int], list[int]]]] = {}
+    for *chain, repeat, places, held in grouped.sort("repeat").rows():
+        chains.setdefault(tuple(chain), []).append((repeat, places, held))
     kept = [
         (*chain, old, new)
         for chain, repeats in chains.items()
@@ -189,25 +207,40 @@ def _renumbered(rows: pl.DataFrame, content: Sequence[str]) -> pl.DataFrame:
     )
 
 
-def _telling(repeats: Sequence[tuple[int, frozenset[int]]]) -> list[int]:
-    """The repeats that are not contained in another; of equal ones the first."""
-    distinct: dict[frozenset[int], int] = {}
-    for repeat, held in repeats:
-        distinct.setdefault(held, repeat)
-    by_size: Counter[int] = Counter(len(held) for held in distinct)
-    if len(by_size) == 1:  # none can be contained in another
-        return list(distinct.values())
-    return [
-        repeat
-        for held, repeat in distinct.items()
-        if not any(held < other for other in distinct if len(other) > len(held))
-    ]
+@dataclass
+class _Told:
+    """A repeat that says something new: since which row, and all that it holds."""
+
+    since: int
+    repeat: int
+    held: frozenset[int]
+
+
+def _telling(repeats: Sequence[tuple[int, Sequence[int], Sequence[int]]]) -> list[int]:
+    """The repeats (number, rows, contents) that say something new, in the order they began to.
+
+    One all of whose rows an earlier one has is left out. One that has all rows of an earlier one,
+    and more, takes its place: so a file that grew at its end keeps its numbers.
+    """
+    found: list[_Told] = []
+    for repeat, places, contents in repeats:
+        like, since = found, None
+        for place, content in zip(places, contents, strict=True):
+            like = [other for other in like if content in other.held]
+            if not like:
+                since = place
+                break
+        if since is None:
+            continue
+        held = frozenset(contents)
+        shorter = next((other for other in found if other.held < held), None)
+        if shorter is None:
+            found.append(_Told(since, repeat, held))
+        else:
+            shorter.repeat, shorter.held = repeat, held
+    return [told.repeat for told in sorted(found, key=lambda told: told.since)]
 
 
 def _by_editor(keys: pl.DataFrame, which: pl.Expr) -> str:
     counts = keys.filter(which).group_by("editor").len().sort("editor")
     return ", ".join(f"{editor} {count:,}" for editor, count in counts.iter_rows())
-
-
-def _keys(count: int) -> str:
-    return f"{count:,} keys come" if count != 1 else "1 key comes"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -11,8 +12,9 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any, Final
 
-from convergebench.importer.assembly import Assembly, Line, legal_names
+from convergebench.importer.assembly import Assembly, Line, counted
 from convergebench.importer.found import Finds, Wishes
+from convergebench.importer.naming import legal_names
 from convergebench.importer.records import Records
 from convergebench.table import Table
 
@@ -41,6 +43,7 @@ class ImportResult:
     notes: list[str]
     options: dict[str, Any]
     path: Path | None = None
+    compared: bool = False
     new_chains: int = 0
     extended: int = 0
     known_chains: int = 0
@@ -80,36 +83,45 @@ class ImportResult:
             _options(wishes),
         )
 
-    def brought(self, records: Records, frames: int, size: int, path: Path) -> None:
-        """Take in what was written."""
-        self.path = path
+    def take(self, records: Records) -> None:
+        """Take in what becomes, or would become, of it in a run."""
+        self.compared = True
         self.new_chains, self.known_chains = records.new, records.known
         self.extended = len(records.chains) - records.new
-        self.new_frames, self.new_bytes = frames, size
         self.new_scores, self.known_scores = len(records.scores), records.known_scores
         self.sizes, self.malformed = records.sizes, records.malformed
+        self.conflicts += [(c.key, c.values) for c in records.conflicts]
         self.notes += records.notes
+
+    def written(self, path: Path, frames: int, size: int) -> None:
+        """Take in what was written."""
+        self.path, self.new_frames, self.new_bytes = path, frames, size
 
     @property
     def table(self) -> Table:
         """Per editor what was found, and below what the user has to know."""
         head = f"{self.source}: layout {self.layout} ({self.why})"
-        if self.path is None:
-            title = f"{head}. Nothing is written."
+        became = (
+            f"{counted(self.new_chains, 'new chain')}, {self.extended} extended, "
+            f"{self.known_chains} known before"
+        )
+        if self.path is not None:
+            size = f"{self.new_bytes / 1e6:.1f} MB"
+            frames = f"{counted(self.new_frames, 'picture')} not there before ({size})"
+            title = f"{head}, imported to {self.path}: {became}; {frames}"
+        elif self.compared:
+            title = f"{head}. Nothing is written; it would be {became}."
         else:
-            title = (
-                f"{head}, imported to {self.path}: {self.new_chains} chains new, "
-                f"{self.extended} extended, {self.known_chains} known before; "
-                f"{self.new_frames} frames new ({self.new_bytes / 1e6:.1f} MB)"
-            )
+            title = f"{head}. Nothing is written."
         columns = ("editor", "sources", "cycles", "chains", "steps", "frames", "scores", "missing")
         return Table(title, columns, self.rows, [*self._lists(), *self.notes, *self._next()])
 
     def _lists(self) -> list[str]:
         found = []
         if self.keys:
+            keys = counted(self.keys, "key")
             found.append(
-                f"Scores: {self.keys} keys; {self.collapsed} of them repeated with equal values, "
+                f"Scores: {keys}, {self.collapsed} of them repeated with equal values, "
                 f"{len(self.conflicts)} with values that differ."
             )
         if self.new_scores or self.known_scores:
@@ -178,12 +190,12 @@ class ImportResult:
 def _rows(
     lines: Sequence[Line], finds: Finds
 ) -> list[tuple[str, int, int, int, str, int, int, int]]:
-    scores: dict[str, int] = {}
-    for score in finds.scores:
-        scores[score.track.editor] = scores.get(score.track.editor, 0) + 1
+    scores = Counter(score.track.editor for score in finds.scores)
+    by_editor: dict[str, list[Line]] = {}
+    for line in lines:
+        by_editor.setdefault(line.track.editor, []).append(line)
     rows = []
-    for editor in sorted({line.track.editor for line in lines}):
-        mine = [line for line in lines if line.track.editor == editor]
+    for editor, mine in sorted(by_editor.items()):
         lengths = [max((s.number for s in line.steps), default=0) for line in mine]
         least, most = min(lengths), max(lengths)
         rows.append(
@@ -194,7 +206,7 @@ def _rows(
                 len(mine),
                 f"{most}" if least == most else f"{least}–{most}",
                 sum(step.place is not None for line in mine for step in line.steps),
-                scores.get(editor, 0),
+                scores[editor],
                 sum(step.outcome == "missing" for line in mine for step in line.steps),
             )
         )

@@ -49,14 +49,21 @@ def load(place: Place) -> pl.DataFrame:
         elif ending == ".jsonl":
             table = _lines(place)
         else:
-            with open(place.path, encoding="utf-8-sig") as file:
-                mark = _separator(file.readline(1_000_000), ending)
-            table = pl.read_csv(place.path, separator=mark, infer_schema=False)
+            table = pl.read_csv(place.path, separator=separator(place), infer_schema=False)
     except (OSError, ValueError, pl.exceptions.PolarsError) as error:
         raise _unreadable(place, error) from error
     if not table.height:
         raise ImportProblem(f"{place.name} has no rows")
     return table
+
+
+def separator(place: Place) -> str:
+    """What stands between the cells of a CSV or TSV; empty for other files."""
+    ending = os.path.splitext(place.name)[1].lower()
+    if ending in (".parquet", ".jsonl"):
+        return ""
+    with open(place.path, encoding="utf-8-sig") as file:
+        return _separator(file.readline(1_000_000), ending)
 
 
 def _lines(place: Place) -> pl.DataFrame:

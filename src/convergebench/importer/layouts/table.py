@@ -33,7 +33,7 @@ from convergebench.importer.found import (
     Wishes,
 )
 from convergebench.importer.repeated import CHAIN, ROW, settle
-from convergebench.importer.tablefile import load, peek
+from convergebench.importer.tablefile import load, peek, separator
 
 if TYPE_CHECKING:
     import polars as pl
@@ -74,6 +74,7 @@ def read(look: Look, wishes: Wishes) -> Finds:
     table = load(look.place(name))
     columns = find_columns(table.columns, wishes)
     finds.notes += _reading(columns, wishes)
+    table = _with_points(table, columns, separator(look.place(name)), finds.notes)
     rows, kinds = _keyed(table, columns, wishes, finds.notes)
     if columns.long:
         rows, metrics = cells.clean_long(rows, columns, wishes.keep_constant, finds.notes)
@@ -90,8 +91,9 @@ def read(look: Look, wishes: Wishes) -> Finds:
     split = wishes.conflicts == "repeat" and "repeat" not in columns.fields
     settled = settle(rows, within, values, split=split, place=columns.place)
     if wishes.conflicts == "repeat" and not split and settled.conflicts:
+        keys = cells.counted(len(settled.conflicts), "key", "has", "have")
         raise ImportProblem(
-            f"{len(settled.conflicts)} keys have values that differ within one repeat of column "
+            f"{keys} values that differ within one repeat of column "
             f"{columns.fields['repeat']!r}, the first: {settled.conflicts[0].key}. Leave that "
             f"column out with --drop {columns.fields['repeat']} to tell repeats by the rows' order."
         )
@@ -135,6 +137,16 @@ def _reading(columns: Columns, wishes: Wishes) -> list[str]:
     return notes
 
 
+def _with_points(
+    table: pl.DataFrame, columns: Columns, mark: str, notes: list[str]
+) -> pl.DataFrame:
+    """The table with decimal points in the columns of scores."""
+    scores = [columns.fields["value"]] if columns.long else dict.fromkeys(columns.metrics.values())
+    return table.with_columns(
+        cells.decimal_points(table[column], column, mark, notes) for column in scores
+    )
+
+
 def _keyed(
     table: pl.DataFrame, columns: Columns, wishes: Wishes, notes: list[str]
 ) -> tuple[pl.DataFrame, dict[str, CycleKind]]:
@@ -169,9 +181,10 @@ def _keyed(
     whole = rows.drop_nulls([*CHAIN, "place", "repeat"])
     if whole.height < rows.height:
         first = rows.join(whole.select(ROW), on=ROW, how="anti")[ROW][0]
+        lacking = cells.counted(rows.height - whole.height, "row", "lacks", "lack")
         notes.append(
-            f"{rows.height - whole.height:,} rows lack an editor, source, cycle, repeat or "
-            f"{columns.place} and are left out, the first is row {first}."
+            f"{lacking} an editor, source, cycle, repeat or {columns.place}: left out; the first "
+            f"is row {first}."
         )
     if not whole.height:
         raise ImportProblem("the table has no row with an editor, a source and a place in a chain")
@@ -260,7 +273,8 @@ def _tracks(
             finds.frames.append(frame)
     finds.notes += _coverage(grouped, columns.place, periods)
     if gaps:
-        finds.notes.append(f"{gaps:,} steps have no row although later ones have: gaps.")
+        told = cells.counted(gaps, "step", "has", "have")
+        finds.notes.append(f"{told} no row although later ones have: a gap.")
     return grouped.select("track", *CHAIN, "repeat").with_columns(
         object=pl.Series(tracks, dtype=pl.Object)
     )
