@@ -10,8 +10,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import settings
 
 from tests.support.plugins import install_test_plugin
+
+# Machines are noisy: how long an example takes says nothing about whether it is right.
+settings.register_profile("patient", deadline=None)
+settings.load_profile("patient")
 
 ROOT = Path(__file__).resolve().parents[1]
 # Comparisons with pyiqa, torch and lpips run in an environment of their own: see .ci/iqa.

@@ -24,7 +24,8 @@ from convergebench import bundler
 from convergebench.archive import structure
 from convergebench.archive.contents import MANIFEST, belongs
 from convergebench.disk import hold_lock
-from convergebench.errors import BundleError, StoreBusy, StoreError
+from convergebench.errors import BundleError, StoreBusy
+from convergebench.store import RunStore
 from tests.support.bundles import contents, frame_name, small_run, tree
 from tests.test_cli import cb as command
 from tests.test_cli import complaint
@@ -323,8 +324,22 @@ def test_places_that_cannot_be_used_are_refused(tmp_path: Path) -> None:
         cb.bundle(run, tmp_path / "b.zip")
     assert (tmp_path / "b.zip.part").read_bytes() == b"a download of the browser"
     (tmp_path / "file").touch()
-    with pytest.raises(StoreError, match="cannot write to"):
+    with pytest.raises(BundleError, match="file is not a folder"):
         cb.bundle(run, tmp_path / "file" / "a.zip")
+    with pytest.raises(BundleError, match="Make it, or choose another --out"):
+        cb.bundle(run, tmp_path / "nope" / "a.zip")
+    assert not (tmp_path / "nope").exists()
+
+
+def test_a_run_without_a_step_is_refused_unless_asked_for(tmp_path: Path) -> None:
+    run = small_run(tmp_path / "run")
+    for chain in RunStore.open(run).chain_files():
+        chain.write_bytes(chain.read_bytes().partition(b"\n")[0] + b"\n")
+    with pytest.raises(BundleError, match="has no chains: there is nothing to hand on"):
+        cb.bundle(run, tmp_path / "a.zip")
+    assert not (tmp_path / "a.zip").exists()
+    cb.bundle(run, tmp_path / "a.zip", damaged=True)
+    assert contents(cb.unbundle(tmp_path / "a.zip", tmp_path / "b").path) == contents(run)
 
 
 def test_names_that_differ_only_in_case_are_refused(tmp_path: Path) -> None:

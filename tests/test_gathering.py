@@ -354,8 +354,8 @@ def test_another_version_of_a_metric_does_not_rank(tmp_path: Path) -> None:
     assert {s.best_rank is not None for s in found.standings} == {True}
     assert (
         f"psnr: does not rank, because y has scores of version 0 only, installed is "
-        f"{installed('psnr')}. Compute them with `convergebench score RUN`, RUN being the "
-        "directory of y." in told(found)
+        f"{installed('psnr')}. Compute them with `convergebench score RUN --metrics psnr`, RUN "
+        "being the directory of y." in told(found)
     )
 
 

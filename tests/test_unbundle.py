@@ -88,6 +88,37 @@ def test_bytes_all_over_a_bundle_are_reported_or_harmless() -> None:
         check_flip(at, at % 8, salvage=at % 100 == 0)
 
 
+def test_what_is_salvaged_has_no_fingerprint_and_says_so(tmp_path: Path) -> None:
+    data, entries, _ = good()
+    frame = next(e for e in entries if e.name.startswith("frames/"))
+    broken = bytearray(data)
+    broken[frame.start] ^= 1
+    (tmp_path / "a.zip").write_bytes(broken)
+    with pytest.raises(BundleError, match="names the defect:"):
+        cb.unbundle(tmp_path / "a.zip", tmp_path / "back")
+    result = cb.unbundle(tmp_path / "a.zip", tmp_path / "back", salvage=True)
+    assert result.is_run
+    assert result.fingerprint is None
+    assert result.to_dict()["fingerprint"] is None
+    assert "No fingerprint: this is not the whole run that was bundled." in str(result)
+
+
+def test_a_whole_copy_goes_over_a_salvaged_run_that_has_a_report(tmp_path: Path) -> None:
+    run = small_run(tmp_path / "run", {"findings.json": b"{}", "report/index.html": b"all"})
+    whole = cb.bundle(run, tmp_path / "a.zip", with_report=True)
+    data = (tmp_path / "a.zip").read_bytes()
+    entries = structure.walk(io.BytesIO(data), len(data))[0]
+    broken = bytearray(data)
+    broken[next(e for e in entries if e.name.startswith("frames/")).start] ^= 1
+    (tmp_path / "b.zip").write_bytes(broken)
+    cb.unbundle(tmp_path / "b.zip", tmp_path / "back", salvage=True)
+    (tmp_path / "back" / "findings.json").write_bytes(b'{"of": "the rest"}')
+    (tmp_path / "back" / "report" / "index.html").write_bytes(b"the rest")
+    there = cb.unbundle(tmp_path / "a.zip", tmp_path / "back")
+    assert there.fingerprint == whole.fingerprint
+    assert tree(tmp_path / "back") == tree(run)
+
+
 def test_a_file_whose_header_is_damaged_is_salvaged_by_its_hash(tmp_path: Path) -> None:
     data, entries, files = good()
     broken = bytearray(data)

@@ -28,6 +28,7 @@ from pydantic import ValidationError
 from convergebench.archive import structure
 from convergebench.archive.contents import (
     MANIFEST,
+    counted,
     digest_in,
     files_of,
     kind,
@@ -36,7 +37,8 @@ from convergebench.archive.contents import (
 )
 from convergebench.archive.inspection import CHUNK, Bundle
 from convergebench.archive.structure import Entry
-from convergebench.disk import make_directory, plain_errors, sync_directory
+from convergebench.chain import Chain
+from convergebench.disk import plain_errors, sync_directory
 from convergebench.errors import BundleError, StoreBusy, StoreError
 from convergebench.store import RunInfo, RunStore
 from convergebench.table import Table
@@ -76,10 +78,14 @@ class BundleResult:
         rows = [(kind, count, self.sizes[kind]) for kind, count in sorted(self.files.items())]
         notes = [f"fingerprint {self.fingerprint}"]
         if self.resumed:
-            notes.append(f"{self.resumed:,} bytes were there from an interrupted bundling")
+            were = "was" if self.resumed == 1 else "were"
+            notes.append(
+                f"{counted(self.resumed, 'byte')} {were} there from an interrupted bundling"
+            )
         notes += [f"NOT in the bundle: {text}" for text in self.absent]
         notes += [f"left out, no file of a run: {name}" for name in self.strangers]
-        title = f"{self.path}: {self.files.total():,} files, {self.sizes.total():,} bytes"
+        files, size = counted(self.files.total(), "file"), counted(self.sizes.total(), "byte")
+        title = f"{self.path}: {files}, {size}"
         return Table(title, ("what", "files", "bytes"), rows, notes)
 
     def __str__(self) -> str:
@@ -120,7 +126,8 @@ def bundle(
         observe: Called with bytes done and bytes in all.
 
     Raises:
-        BundleError: The run is not sound, or the archive's place is taken.
+        BundleError: The run is not sound or has nothing in it, or the archive's place is taken
+            or not there.
         StoreBusy: The run is being written, or another process writes this archive.
     """
     store = RunStore.open(directory)
@@ -138,6 +145,8 @@ def bundle(
         result.absent = check_records(store)[0].defects
         if result.absent and not damaged:
             raise _unsound(store.path, result.absent)
+        if not damaged and not any(chain.steps for chain in _chains(store)):
+            raise _empty(store)
         held.enter_context(plain_errors(path))
         part = held.enter_context(_part_of(path))
         writer = _Writer(part, files, observe)
@@ -320,7 +329,6 @@ def _part_path(path: Path) -> Path:
 def _part_of(path: Path) -> Iterator[BinaryIO]:
     """The archive while it is being written, held against other processes."""
     part = _part_path(path)
-    make_directory(path.parent)
     fd = os.open(part, os.O_RDWR | os.O_CREAT, 0o644)
     with open(fd, "r+b") as file:
         busy = f"{part} is being written by another process. Wait for it, or choose another --out."
@@ -345,6 +353,10 @@ def _require_place(path: Path, store: RunStore) -> None:
         raise BundleError(f"{path} lies within the run. Choose an --out outside of it.")
     if path.is_dir():
         raise BundleError(f"{path} is a directory. Give --out the name of a file.")
+    if not path.parent.is_dir():
+        raise BundleError(
+            f"{path.parent} is not a folder. Make it, or choose another --out for the bundle."
+        )
     if not path.exists():
         return
     with contextlib.suppress(BundleError, ValidationError), Bundle(path) as older:
@@ -364,7 +376,22 @@ def _same_run(one: RunInfo, other: RunInfo) -> bool:
 
 def _unsound(run: Path, defects: list[str]) -> BundleError:
     return BundleError(
-        f"{run} is not sound, and a bundle would hand that on ({len(defects)} defects; "
+        f"{run} is not sound, and a bundle would hand that on ({counted(len(defects), 'defect')}; "
         f"`convergebench verify {run}` looks for all). --damaged bundles what is there:",
         defects,
+    )
+
+
+def _chains(store: RunStore) -> Iterator[Chain]:
+    """The chains that can be read; what is wrong with the others is among the defects."""
+    for file in store.chain_files():
+        with contextlib.suppress(StoreError):
+            yield store.read_chain(file)[0]
+
+
+def _empty(store: RunStore) -> BundleError:
+    what = "import" if store.info.imported else "run"
+    return BundleError(
+        f"{store.path} has no chains: there is nothing to hand on. Run the same {what} again, or "
+        "bundle it as it is with --damaged."
     )

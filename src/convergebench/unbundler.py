@@ -20,7 +20,7 @@ from typing import Any, Final
 
 from pydantic import ValidationError
 
-from convergebench.archive.contents import MANIFEST, kind
+from convergebench.archive.contents import MANIFEST, counted, derived, kind
 from convergebench.archive.inspection import Bundle
 from convergebench.disk import Writing, hold_lock, make_directory, plain_errors, sync_directory
 from convergebench.errors import BundleError, explain
@@ -42,7 +42,8 @@ class UnbundleResult:
     Attributes:
         path: The run directory.
         bundle: The archive.
-        fingerprint: SHA-256 of its manifest, where that could be read.
+        fingerprint: SHA-256 of its manifest; None where not all of it was unpacked, which is
+            another run then.
         files: How many files of each kind are now there.
         sizes: Their bytes.
         kept: How many of them were there and right before.
@@ -70,11 +71,15 @@ class UnbundleResult:
         rows = [(kind, count, self.sizes[kind]) for kind, count in sorted(self.files.items())]
         notes = [f"fingerprint {self.fingerprint}"] if self.fingerprint else []
         if self.kept:
-            notes.append(f"{self.kept:,} files were there and right before")
+            were = "was" if self.kept == 1 else "were"
+            notes.append(f"{counted(self.kept, 'file')} {were} there and right before")
         notes += [f"NOT salvaged: {text}" for text in self.defects]
         if not self.is_run:
             notes.append("It cannot be opened as a run: run.json or suite.json is not there.")
-        title = f"{self.path}: {self.files.total():,} files, {self.sizes.total():,} bytes"
+        if self.defects:
+            notes.append("No fingerprint: this is not the whole run that was bundled.")
+        files, size = counted(self.files.total(), "file"), counted(self.sizes.total(), "byte")
+        title = f"{self.path}: {files}, {size}"
         return Table(title, ("what", "files", "bytes"), rows, notes)
 
     def __str__(self) -> str:
@@ -149,6 +154,8 @@ def unbundle(
                 RunStore.open(path)
             if observe:
                 observe(total, total)
+        if not result.whole:
+            result.fingerprint = None
     return result
 
 
@@ -179,9 +186,9 @@ def _require_place(path: Path, bundle: Bundle, run: bytes | None) -> None:
     if RunStore.is_run(path):
         if (path / "run.json").read_bytes() != run:
             raise BundleError(f"{path} holds a different run. Choose another --to.")
-        # The run may have gone on since: what it has now was paid for.
+        # The run may have gone on since: what it has now was paid for, or can be made again.
         for name in bundle.names:
-            record, own = kind(name) not in ("frames", "report"), path / name
+            record, own = kind(name) != "frames" and not derived(name), path / name
             if record and own.exists() and _digest_of(own) != bundle.digest(name):
                 raise BundleError(
                     f"{path} holds this run, and its {name} is another than the bundle's. "
@@ -275,9 +282,10 @@ def _digest_of(path: Path) -> str:
 
 def _refusal(bundle: Bundle, defects: list[str], told: str) -> BundleError:
     whole = "" if MANIFEST in bundle.seen else " (it has no manifest)"
+    lists = "names the defect" if len(defects) == 1 else f"lists all {len(defects)} defects"
     return BundleError(
         f"{bundle.path} is not a whole and safe bundle{whole}. {told} "
         "Ask for it again, or take the good files with --salvage. "
-        f"`convergebench verify {bundle.path}` lists all {len(defects)} defects:",
+        f"`convergebench verify {bundle.path}` {lists}:",
         defects,
     )

@@ -81,6 +81,7 @@ class Made:
         metrics: Sequence[str] = ("psnr", "ssim"),
         metric_version: str | None = None,
         cycle_version: int = 1,
+        repeat: int = 0,
     ) -> Chain:
         """A chain with that convergence by every metric; `frames` names what the editor made."""
         key = ChainKey(
@@ -88,6 +89,7 @@ class Made:
             source=source,
             cycle=f"{cycle}@{cycle_version}",
             editor=editor,
+            repeat=repeat,
         )
         bare = not self.pictures[source]
         chain = Chain(key, None if bare else ref(self.pictures[source]), None, version)

@@ -334,11 +334,12 @@ def test_null_and_unscored_homecomings_are_told_apart(tmp_path: Path) -> None:
     made.floors()
     found = analyze(made.done())
     assert noted(
-        found, "ssim: 1 of 4 homecomings are null: 6 pixels on the short side, 11 needed (1)."
+        found, "ssim: 1 of 4 homecomings is null: 6 pixels on the short side, 11 needed (1)."
     )
     assert noted(
         found,
-        "psnr: 1 of 4 homecomings are not scored. Compute them with `convergebench score RUN`",
+        "psnr: 1 of 4 homecomings is not scored. Compute it with "
+        "`convergebench score RUN --metrics psnr`",
     )
     mine = line(found, "a")
     assert (mine.complete, mine.chains) == (1, 2)

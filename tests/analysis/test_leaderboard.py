@@ -228,4 +228,4 @@ def test_the_headline_never_stands_alone() -> None:
 
 
 def test_an_empty_leaderboard_can_be_shown() -> None:
-    assert str(board()).startswith("Leaderboard: tiny@1")
+    assert str(board()).startswith("Leaderboard of r (suite tiny@1)")

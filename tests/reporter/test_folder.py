@@ -187,7 +187,7 @@ def test_one_source_has_no_floor_and_still_a_report(tmp_path: Path) -> None:
 
 def test_the_result_shows_itself(made_report: Report) -> None:
     text = str(made_report)
-    assert text.startswith("Leaderboard: tiny@1")
+    assert text.startswith("Leaderboard of tiny-run (suite tiny@1)")
     assert text.endswith(f"Report: {made_report.path}")
     assert "<table>" in made_report._repr_html_()
     told = made_report.to_dict()

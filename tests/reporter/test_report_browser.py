@@ -156,6 +156,18 @@ def test_editor_labels_stay_when_a_strip_is_scrolled(browser: Browser, made_repo
         assert after["x"] == before["x"]
 
 
+def test_the_edge_of_a_strip_fades_until_its_end_is_reached(
+    browser: Browser, made_report: Report
+) -> None:
+    fade = "getComputedStyle(document.querySelector('.film')).getPropertyValue('--fade')"
+    with visited(browser, made_report.path.parent / "source-s0.html", width=390) as page:
+        assert page.evaluate(fade) == "80px"
+        page.evaluate("document.querySelector('.film').scrollLeft = 9999")
+        page.wait_for_function(f"{fade} === '0px'")
+    with visited(browser, made_report.path.parent / "source-s0.html", width=4000) as page:
+        assert page.evaluate(fade) == "0px", "what fits does not fade"
+
+
 def test_without_script_and_in_print_there_are_drawings(
     browser: Browser, made_report: Report
 ) -> None:

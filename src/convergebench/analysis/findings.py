@@ -212,7 +212,9 @@ class Findings(Record):
         kept = [i for i, column in enumerate(columns) if not idle.get(column)]
         columns = tuple(columns[i] for i in kept)
         rows = [tuple(row[i] for i in kept) for row in rows]
-        return Table(f"Leaderboard: {self.suite}", columns, rows, self.notes)
+        suites = "suites" if " + " in self.suite else "suite"
+        title = f"Leaderboard of {self.run} ({suites} {self.suite})"
+        return Table(title, columns, rows, self.notes)
 
     def __str__(self) -> str:
         return str(self.table)

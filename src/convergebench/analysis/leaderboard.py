@@ -177,7 +177,7 @@ def standings_of(
                 missing=count - used,
                 failed=failed,
                 note="; ".join(
-                    n for n in (f"over {ranking.sources} sources" * bool(used), why) if n
+                    n for n in (f"over {_sources(ranking.sources)}" * bool(used), why) if n
                 ),
                 editor=name,
             )
@@ -207,6 +207,10 @@ def standings_of(
         key=lambda s: (s.best_rank is None, s.score is None, -(s.score or 0.0), s.editor)
     )
     return standings, findings
+
+
+def _sources(count: int) -> str:
+    return "1 source" if count == 1 else f"{count} sources"
 
 
 def _outcomes(chains: Sequence[Chain]) -> dict[str, dict[str, int]]:

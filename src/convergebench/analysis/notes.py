@@ -13,6 +13,9 @@ from convergebench.analysis.compare import FEW_SOURCES
 from convergebench.analysis.convergence import best
 from convergebench.analysis.findings import DIMENSIONS, RANKED_BY
 from convergebench.analysis.leaderboard import NO_COMMON_CHAIN, Ranking
+from convergebench.analysis.presence import absent_frames
+from convergebench.analysis.published import held_frames
+from convergebench.analysis.roster import homecomings
 from convergebench.chain import count_outcomes
 from convergebench.comparisons import FLOOR_PREFIX, PUBLISHED
 from convergebench.gathering import Gathered
@@ -45,6 +48,7 @@ class Evidence:
         ranking: Who stands where.
         inert: The verdict on each editor that could be checked.
         whole: How many complete chains each editor has.
+        lives: A sentence on the chains that half-lives are over.
         stale: Per metric the runs that have it in other versions only, and in which.
         published: Sentences on scores that are not ours.
     """
@@ -61,6 +65,7 @@ class Evidence:
     ranking: Ranking
     inert: Mapping[str, bool]
     whole: Mapping[str, int]
+    lives: str
     stale: Mapping[str, Mapping[str, Sequence[str]]] = field(default_factory=dict)
     published: Sequence[str] = field(default_factory=tuple)
 
@@ -77,7 +82,7 @@ def notes_of(told: Evidence) -> list[str]:
         *_chains(told),
         *told.gathered.problems,
         TABLE_KEY,
-        "Half-lives are Kaplan-Meier medians over all chains of an editor.",
+        told.lives,
     ]
 
 
@@ -143,10 +148,10 @@ def _dimensions(told: Evidence) -> list[str]:
         lacking = [name for name in needed if name not in told.curved]
         unscored = [name for name in lacking if name not in set(told.homes["metric"])]
         if lacking:
-            what = "not scored" if unscored == lacking else "cannot be had"
-            notes.append(
-                f"{dimension.capitalize()} half-life: incomplete, {', '.join(lacking)} {what}."
-            )
+            without = [name for name in lacking if name not in unscored]
+            words = [f"{', '.join(unscored)} not scored"] if unscored else []
+            words += [f"{', '.join(without)} without convergence"] if without else []
+            notes.append(f"{dimension.capitalize()} half-life: incomplete, {'; '.join(words)}.")
     return notes
 
 
@@ -176,7 +181,7 @@ def _metrics(told: Evidence) -> list[str]:
         if old and spec.version not in set(rows["version"]):
             notes.append(
                 f"{name}: left out, scored with version {', '.join(old)} only, installed is "
-                f"{spec.version}. {_score_again(told)}"
+                f"{spec.version}. {_score_again(told, name)}"
             )
             continue
         if name not in told.curved and (told.grid["metric"] == name).any():
@@ -191,8 +196,8 @@ def _stale(told: Evidence, spec: MetricSpec) -> list[str]:
     """A run's rows of another version are no measure for the rows of this one."""
     return [
         f"{spec.name}: does not rank, because {run} has scores of version {', '.join(old)} only, "
-        f"installed is {spec.version}. Compute them with `convergebench score RUN`, RUN being the "
-        f"directory of {run}."
+        f"installed is {spec.version}. Compute them with `convergebench score RUN --metrics "
+        f"{spec.name}`, RUN being the directory of {run}."
         for run, old in told.stale[spec.name].items()
     ]
 
@@ -225,20 +230,26 @@ def _gaps(told: Evidence, name: str) -> list[str]:
     if len(null):
         counts = null.group_by("note").agg(pl.len()).sort("len", "note", descending=[True, False])
         reasons = [f"{why or 'not a number'} ({n})" for why, n in counts.iter_rows()]
-        notes.append(f"{name}: {len(null)} of {len(made)} homecomings are null: {_names(reasons)}.")
+        notes.append(f"{name}: {_of_homecomings(len(null), made)} null: {_names(reasons)}.")
     unscored = made.join(rows, on=["chain", "n"], how="anti")
-    here = unscored.filter(pl.col("chain").is_in(_pictured(told)))
+    here = unscored.join(_pictured(told), on=["chain", "n"], how="semi")
     if len(here):
         notes.append(
-            f"{name}: {len(here)} of {len(made)} homecomings are not scored. "
-            f"{_score_again(told, here)}"
+            f"{name}: {_of_homecomings(len(here), made)} not scored. "
+            f"{_score_again(told, name, here)}"
         )
     return notes
 
 
+def _of_homecomings(count: int, made: pl.DataFrame) -> str:
+    are = "is" if count == 1 else "are"
+    return f"{count} of {_count(len(made), 'homecoming')} {are}"
+
+
 def _unpublished(told: Evidence) -> list[str]:
     """Homecomings of chains without pictures that nobody published a value of."""
-    gone = told.grid.filter(pl.col("made") & ~pl.col("chain").is_in(_pictured(told)))
+    made = told.grid.filter("made")
+    gone = made.join(_pictured(told), on=["chain", "n"], how="anti", maintain_order="left")
     lacking = gone.join(told.homes, on=["metric", "chain", "n"], how="anti")
     counts = lacking.group_by("metric").agg(pl.len()).sort("metric")
     named: dict[int, list[str]] = {}
@@ -251,8 +262,11 @@ def _unpublished(told: Evidence) -> list[str]:
     ]
 
 
-def _pictured(told: Evidence) -> list[str]:
-    return [chain.key.id for chain in told.gathered.chains if chain.held]
+def _pictured(told: Evidence) -> pl.DataFrame:
+    """Chain and n of the homecomings whose picture is here."""
+    chains = told.gathered.chains
+    came = homecomings(chains, told.gathered.suite)
+    return came.join(held_frames(chains), on=["chain", "step"], how="semi")
 
 
 def _inert(told: Evidence) -> list[str]:
@@ -288,7 +302,8 @@ def _chains(told: Evidence) -> list[str]:
     if len(open_ones):
         unborn = len(open_ones.filter(~pl.col("begun")))
         notes.append(
-            f"{len(open_ones)} of {_count(len(table), 'chain')} are not finished"
+            f"{len(open_ones)} of {_count(len(table), 'chain')} "
+            f"{'is' if len(open_ones) == 1 else 'are'} not finished"
             + (f", {unborn} of them not begun" if unborn else "")
             + f". Go on with {_command(told, 'run', open_ones)}."
         )
@@ -297,7 +312,8 @@ def _chains(told: Evidence) -> list[str]:
         notes.append(
             f"{len(short)} of {_count(len(table.filter('imported')), 'imported chain')} "
             f"{'is' if len(short) == 1 else 'are'} shorter than the longest of "
-            f"{'its' if len(short) == 1 else 'their'} cycle; they were imported so."
+            f"{'its' if len(short) == 1 else 'their'} cycle; "
+            f"{'it was' if len(short) == 1 else 'they were'} imported so.{_remedy(told)}"
         )
     gaps = count_outcomes(told.gathered.chains).get("missing", 0)
     if gaps:
@@ -305,27 +321,67 @@ def _chains(told: Evidence) -> list[str]:
             f"{_count(gaps, 'frame')} {'is' if gaps == 1 else 'are'} missing in the import: made "
             "elsewhere, and not there. Homecomings among them have no value."
         )
+    for run in told.gathered.runs:
+        gone, named = absent_frames(run)
+        if gone:
+            notes.append(
+                f"{gone} of {_count(named, 'frame')}"
+                + (f" of {run.name}" if told.gathered.several else "")
+                + f" {'is' if gone == 1 else 'are'} not on the disk; "
+                f"`convergebench verify RUN` names {'it' if gone == 1 else 'them'}."
+            )
     homeless = table.filter(~pl.col("has_home") | pl.col("content_only"))
     if len(homeless):
         cycles = sorted(set(homeless["cycle"]))
         notes.append(
-            f"{_count(len(homeless), 'chain')} of {_names(cycles)} have no home that "
-            f"{' and '.join(RANKED_BY)} can be measured against and are not in the ranking."
+            f"{_count(len(homeless), 'chain')} of {_names(cycles)} "
+            f"{'has' if len(homeless) == 1 else 'have'} no home that "
+            f"{' and '.join(RANKED_BY)} can be measured against and "
+            f"{'is' if len(homeless) == 1 else 'are'} not in the ranking."
         )
     return notes
 
 
-def _score_again(told: Evidence, chains: pl.DataFrame | None = None) -> str:
-    return f"Compute them with {_command(told, 'score', chains)}."
+def _remedy(told: Evidence) -> str:
+    """How to compare editors none of whose chains is as long as the longest."""
+    table = told.table.filter(pl.col("imported") & ~pl.col("failed") & (pl.col("rounds") > 0))
+    drawn = {c.key.id for c in told.gathered.chains if any(step for step in c.held)}
+    mine = table.filter(pl.col("chain").is_in(list(drawn))) if drawn else table
+    gaps = told.grid.filter(~pl.col("made")).group_by("chain").agg(reach=pl.col("n").min() - 1)
+    # A chain without a gap is as long as it should be, whatever N is.
+    whole = pl.col("reach").is_null().any()
+    reach = (
+        mine.join(gaps, on="chain", how="left")
+        .group_by("editor")
+        .agg(reach=pl.when(~whole).then(pl.col("reach").max()))
+    )
+    least = reach["reach"].min() if len(reach) else None
+    if not isinstance(least, int) or least < 1:
+        return ""
+    runs = "RUN …" if told.gathered.several else "RUN"
+    return (
+        f" `convergebench report {runs} --rounds {least}` compares what all editors have, the "
+        f"first {_count(least, 'homecoming')}."
+    )
 
 
-def _command(told: Evidence, verb: str, chains: pl.DataFrame | None = None) -> str:
+def _score_again(told: Evidence, metric: str, chains: pl.DataFrame | None = None) -> str:
+    them = "it" if chains is not None and len(chains) == 1 else "them"
+    return f"Compute {them} with {_command(told, 'score', chains, f' --metrics {metric}')}."
+
+
+def _command(
+    told: Evidence, verb: str, chains: pl.DataFrame | None = None, options: str = ""
+) -> str:
     """A command that is right wherever it is read: reports travel, and name no machine's paths."""
     if not told.gathered.several:
-        return f"`convergebench {verb} RUN`, RUN being this run's directory ({told.gathered.name})"
+        return (
+            f"`convergebench {verb} RUN{options}`, RUN being this run's directory "
+            f"({told.gathered.name})"
+        )
     runs = told.gathered.runs_of(chains["chain"]) if chains is not None else ()
     names = " and of ".join(runs or [run.name for run in told.gathered.runs])
-    return f"`convergebench {verb} RUN`, RUN being the directory of {names}"
+    return f"`convergebench {verb} RUN{options}`, RUN being the directory of {names}"
 
 
 def _names(names: Sequence[str]) -> str:

@@ -18,6 +18,7 @@ from convergebench.analysis.convergence import oriented
 from convergebench.chain import Chain
 from convergebench.comparisons import FLOOR_PREFIX, GIVEN, PUBLISHED
 from convergebench.metric import MetricSpec
+from convergebench.registry import names
 
 SHOWN: Final = 3
 
@@ -34,6 +35,7 @@ class Promoted:
         metrics: The metrics that have such rows, each with its chains' number by origin.
         alone: Of these metrics, those that have no row of ours.
         other: Published metrics that none here is known to equal.
+        unmeasured: Published metrics of pictures that are here and were not measured by us.
     """
 
     scores: pl.DataFrame
@@ -41,6 +43,7 @@ class Promoted:
     metrics: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
     alone: frozenset[str] = frozenset()
     other: tuple[str, ...] = ()
+    unmeasured: tuple[str, ...] = ()
 
     def label(self, spec: MetricSpec) -> str:
         """Name and version; of a metric that only others measured, who."""
@@ -57,11 +60,13 @@ def promote(
     ours = scores.filter(~IS_PUBLISHED)
     if published.is_empty():
         return Promoted(scores)
-    other = sorted(set(published["metric"]) - set(specs))
-    bare = [chain.key.id for chain in chains if not chain.held]
+    idle = sorted(set(published["metric"]) - set(specs))
+    known = set(names("metrics"))
+    unmeasured = [name for name in idle if name.partition(":")[0] in known]
     versions = {name: spec.version for name, spec in specs.items()}
     stand_in = (
-        published.filter(pl.col("chain").is_in(bare) & pl.col("metric").is_in(list(specs)))
+        without_pictures(published, chains)
+        .filter(pl.col("metric").is_in(list(specs)))
         .with_columns(origin=pl.col("version").str.strip_prefix(PUBLISHED))
         .with_columns(version=pl.col("metric").replace(versions))
         .unique(scores.columns[:6], keep="first", maintain_order=True)
@@ -77,14 +82,29 @@ def promote(
         origins={chain: ", ".join(sorted(names)) for chain, names in by_chain.iter_rows()},
         metrics=metrics,
         alone=frozenset(metrics) - measured,
-        other=tuple(other),
+        other=tuple(name for name in idle if name not in unmeasured),
+        unmeasured=tuple(unmeasured),
     )
+
+
+def held_frames(chains: Sequence[Chain]) -> pl.DataFrame:
+    """Chain and step of every frame whose picture is here."""
+    rows = [(chain.key.id, step) for chain in chains for step in chain.held]
+    schema = {"chain": pl.String(), "step": pl.Int32()}
+    return pl.DataFrame(rows, schema=schema, orient="row")
+
+
+def without_pictures(scores: pl.DataFrame, chains: Sequence[Chain]) -> pl.DataFrame:
+    """The score rows of these chains' frames that are not here."""
+    known = [chain.key.id for chain in chains]
+    mine = scores.filter(pl.col("chain").is_in(known))
+    return mine.join(held_frames(chains), on=["chain", "step"], how="anti", maintain_order="left")
 
 
 def measured_metrics(scores: pl.DataFrame, chains: Sequence[Chain]) -> set[str]:
     """The metrics that have rows of ours, or published ones that may stand in for them."""
-    bare = [chain.key.id for chain in chains if not chain.held]
-    return set(scores.filter(~IS_PUBLISHED | pl.col("chain").is_in(bare))["metric"])
+    theirs = without_pictures(scores.filter(IS_PUBLISHED), chains)
+    return {*scores.filter(~IS_PUBLISHED)["metric"], *theirs["metric"]}
 
 
 def given_floors(scores: pl.DataFrame, specs: Mapping[str, MetricSpec]) -> dict[str, float]:
@@ -115,7 +135,11 @@ def editor_origins(promoted: Promoted, table: pl.DataFrame) -> dict[str, str]:
 
 
 def published_notes(
-    promoted: Promoted, origins: Mapping[str, str], ranked: Sequence[str], given: Sequence[str]
+    promoted: Promoted,
+    origins: Mapping[str, str],
+    ranked: Sequence[str],
+    given: Sequence[str],
+    closed: Mapping[str, str],
 ) -> list[str]:
     """What a reader has to know about scores that are not ours.
 
@@ -124,6 +148,7 @@ def published_notes(
         origins: What `editor_origins` answered.
         ranked: The ranked editors.
         given: The metrics whose floor came with published scores.
+        closed: The metrics that cannot be opened, which has a note of its own.
     """
     notes = []
     told: dict[tuple[str, int], list[str]] = {}
@@ -152,6 +177,13 @@ def published_notes(
         notes.append(
             "Published under names that are no metric here, so in the score files only: "
             f"{', '.join(promoted.other)}."
+        )
+    unmeasured = [name for name in promoted.unmeasured if name not in closed]
+    if unmeasured:
+        notes.append(
+            f"{', '.join(unmeasured)}: published and not measured here, so in the score files "
+            f"only. `convergebench score RUN --metrics {','.join(unmeasured)}` measures the "
+            "pictures."
         )
     return notes
 

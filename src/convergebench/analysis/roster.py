@@ -117,7 +117,7 @@ def _row(key: ChainKey, chain: Chain | None, course: _Course) -> dict[str, Any]:
         "settings": key.settings.label,
         "repeat": key.repeat,
         "length": max(chain.reached, default=0) if chain else 0,
-        "ended": chain.last.outcome if chain and chain.ended and chain.last else None,
+        "ended": chain.ending.outcome if chain and chain.ended and chain.ending else None,
         "begun": chain is not None,
         "has_home": bool(course.homecomings(course.cycle.period)),
         "content_only": course.content_only,

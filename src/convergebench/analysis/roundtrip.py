@@ -21,6 +21,7 @@ from convergebench.analysis.findings import (
     Findings,
     RunFacts,
 )
+from convergebench.analysis.footing import life_table
 from convergebench.analysis.inert import forward_changes, inert_findings, is_inert
 from convergebench.analysis.leaderboard import controls_among, ranking_of, standings_of
 from convergebench.analysis.notes import Evidence, notes_of
@@ -31,6 +32,7 @@ from convergebench.analysis.published import (
     measured_metrics,
     promote,
     published_notes,
+    without_pictures,
 )
 from convergebench.analysis.roster import chain_table, expected, home_scores, homecomings
 from convergebench.analysis.staleness import stale_metrics
@@ -39,11 +41,12 @@ from convergebench.analysis.summaries import (
     dimension_curves,
     headline_summaries,
 )
-from convergebench.errors import ConvergeBenchError
+from convergebench.errors import ConvergeBenchError, StoreError
 from convergebench.gathering import Gathered, gather
 from convergebench.metric import MetricSpec
 from convergebench.registry import metric_spec
 from convergebench.runspec import TRANSPORT
+from convergebench.store import RunStore
 
 
 def analyze(
@@ -57,7 +60,8 @@ def analyze(
         rounds: Look only at the first so many homecomings.
 
     Raises:
-        ConvergeBenchError: Frames came home, and no score is there yet.
+        ConvergeBenchError: Frames came home, and no score is there yet; or an import was
+            interrupted before the first chain.
         SettingsError: The threshold is not above 0 and at most 1, or `rounds` is below 1.
         StoreMismatch: The runs cannot be compared.
     """
@@ -65,8 +69,16 @@ def analyze(
     return analyze_gathered(gather(directories, rounds=rounds), threshold)
 
 
-def analyze_gathered(gathered: Gathered, threshold: float = 0.5) -> Findings:
-    """Analyse what was gathered; the findings of a single run are written into it."""
+def analyze_gathered(
+    gathered: Gathered, threshold: float = 0.5, *, insist: bool = True
+) -> Findings:
+    """Analyse what was gathered; the findings of a single run are written into it.
+
+    Args:
+        gathered: The runs.
+        threshold: Where half-lives are read off.
+        insist: Whether a run that cannot be written to is an error; a note otherwise.
+    """
     suite, chains = gathered.suite, gathered.chains
     table = chain_table(chains, suite, gathered.plan)
     made = homecomings(chains, suite)
@@ -88,6 +100,12 @@ def analyze_gathered(gathered: Gathered, threshold: float = 0.5) -> Findings:
     both = pl.concat([curves.select(*_CURVE), dimension_curves(curves)])
     summaries = chain_summaries(both, threshold, rounds=limits)
     summaries = pl.concat([summaries, headline_summaries(summaries)])
+    followed, on_lives = life_table(gathered, table)
+    limits = dict(followed.select("chain", "rounds").iter_rows())
+    lasting = summaries
+    if followed is not table:
+        lasting = chain_summaries(both, threshold, rounds=limits)
+        lasting = pl.concat([lasting, headline_summaries(lasting)])
     literally = chain_summaries(literal(homes, specs), threshold, rounds=limits, interpolate=False)
 
     editors = sorted(set(table["editor"]))
@@ -102,8 +120,10 @@ def analyze_gathered(gathered: Gathered, threshold: float = 0.5) -> Findings:
     whole = _whole(homes, table, [name for name in ranking_metrics if name in scored])
 
     planned = planned_chains(table, _kinds(specs, set(summaries["metric"])))
-    lives, printed = life_findings(summaries, planned)
-    told = planned_chains(table, _kinds(specs, set(literally["metric"])))
+    lives, printed = life_findings(
+        lasting, planned_chains(followed, _kinds(specs, set(lasting["metric"])))
+    )
+    told = planned_chains(followed, _kinds(specs, set(literally["metric"])))
     literal_lives, plainly = life_findings(literally, told, "literal-")
     for editor, mine in plainly.items():
         plain = {n: life for n, life in mine.items() if n in promoted.metrics and n not in curved}
@@ -133,8 +153,8 @@ def analyze_gathered(gathered: Gathered, threshold: float = 0.5) -> Findings:
             notes_of(
                 Evidence(
                     gathered, scores, table, grid, homes, specs, closed, floor, curved,
-                    ranking, inert, whole, stale,
-                    published_notes(promoted, origins, list(ranking.places), list(given)),
+                    ranking, inert, whole, on_lives, stale,
+                    published_notes(promoted, origins, list(ranking.places), list(given), closed),
                 )
             )
         ),
@@ -144,8 +164,18 @@ def analyze_gathered(gathered: Gathered, threshold: float = 0.5) -> Findings:
         runs=_facts(gathered),
         rounds=gathered.rounds,
     )  # fmt: skip
-    if not gathered.several:
-        gathered.runs[0].store.write_json("findings.json", result.model_dump(mode="json"))
+    return result if gathered.several else _written(result, gathered.runs[0].store, insist)
+
+
+def _written(result: Findings, store: RunStore, insist: bool) -> Findings:
+    """The findings, with a note if they cannot be written into their run."""
+    try:
+        store.write_json("findings.json", result.model_dump(mode="json"))
+    except StoreError as error:
+        if insist:
+            raise
+        note = f"These findings are not in the run's own findings.json: {error}"
+        return result.model_copy(update={"notes": (*result.notes, note)})
     return result
 
 
@@ -153,12 +183,17 @@ _CURVE = ("metric", "chain", "source", "cycle", "editor", "settings", "repeat", 
 
 
 def _require_scores(gathered: Gathered) -> None:
-    """Raise where a run's frames came home, and it has no score of them."""
+    """Raise where a run's frames came home, and it has no score of them; or nothing at all."""
     for run in gathered.runs:
-        pictured = [chain for chain in run.chains if chain.held]
+        if run.imported and not any(chain.steps for chain in run.chains):
+            raise ConvergeBenchError(
+                f"{run.store.path} has no chains: its import was interrupted. Run the same import "
+                "again."
+            )
         # What was published of pictures that are here is for comparison with ours, later.
-        rows = run.scores.filter(~IS_PUBLISHED) if len(pictured) == len(run.chains) else run.scores
-        if rows.is_empty() and len(homecomings(run.chains, run.store.suite)):
+        theirs = without_pictures(run.scores.filter(IS_PUBLISHED), run.chains)
+        rows = len(run.scores.filter(~IS_PUBLISHED)) + len(theirs)
+        if not rows and len(homecomings(run.chains, run.store.suite)):
             path = run.store.path
             raise ConvergeBenchError(
                 f"{path} has no scores yet. Compute them with: convergebench score {path}"

@@ -31,6 +31,9 @@ _FOLDER: Final = re.compile(
 )
 _LINE: Final = re.compile(r"([0-9a-f]{64})  ([^\n]+)")
 
+DERIVED: Final = ("findings.json", "report/")
+"""How the names of files begin that `report` makes again from the others."""
+
 _NOT_TAKEN: Final = re.compile(
     rf"\w+\.lock|reserve|frames/\.new/.*|{re.escape(MANIFEST)}|report/.*"
 )
@@ -45,6 +48,16 @@ def belongs(name: str) -> bool:
 def is_folder(name: str) -> bool:
     """Whether a name is that of a folder of a run, as other programs add them to archives."""
     return bool(_FOLDER.fullmatch(name))
+
+
+def derived(name: str) -> bool:
+    """Whether a file can be made again from the others, so that nothing is lost with it."""
+    return name.startswith(DERIVED)
+
+
+def counted(count: int, noun: str) -> str:
+    """A number of things, in words."""
+    return f"{count:,} {noun}" if count == 1 else f"{count:,} {noun}s"
 
 
 def digest_in(name: str) -> str | None:

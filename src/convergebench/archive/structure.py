@@ -146,11 +146,11 @@ def directory(file: BinaryIO, length: int) -> tuple[list[Entry], int]:
     entries: list[Entry] = []
     while at < size:
         if size - at < _CENTRAL.size or data[at : at + 4] != _CENTRAL_MARK:
-            raise NotReadable(f"the central directory breaks off after {len(entries)} files")
+            raise NotReadable(f"the central directory breaks off after file {len(entries)}")
         entry, at = _central_entry(data, at)
         entries.append(entry)
     if len(entries) != count:
-        raise NotReadable(f"the central directory names {len(entries)} files instead of {count}")
+        raise NotReadable(f"the central directory has {len(entries)} of {count} files")
     return entries, offset
 
 

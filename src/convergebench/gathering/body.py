@@ -118,8 +118,8 @@ def longest(chains: Iterable[Chain], suite: Suite) -> dict[Variant, int]:
     for chain in chains:
         variant = variant_of(chain.key)
         last = max(chain.reached, default=0)
-        if chain.editor_version == IMPORTED and chain.ended and chain.last:
+        if chain.editor_version == IMPORTED and chain.ended and chain.ending:
             cycle = suite.cycle_of(chain.key.cycle)
-            last = max(last, cycle.round_of(chain.last.step) * cycle.period)
+            last = max(last, cycle.round_of(chain.ending.step) * cycle.period)
         found[variant] = max(found.get(variant, 0), last)
     return found

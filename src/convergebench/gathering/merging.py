@@ -17,7 +17,7 @@ from convergebench.gathering.body import (
     longest,
     variant_of,
 )
-from convergebench.gathering.editors import Walked, editors_of, place_of
+from convergebench.gathering.editors import Place, Walked, editors_of, place_of
 from convergebench.gathering.naming import Names, names_of
 from convergebench.store import SCORE_COLUMNS, RunStore
 from convergebench.suite import Suite
@@ -38,10 +38,10 @@ def merge(runs: Sequence[Run]) -> Gathered:
     stores: dict[str, RunStore] = {}
     ids: list[dict[str, str]] = [{} for _ in runs]
     doubles: dict[tuple[str, ...], int] = {}
-    for same in (walk for kin in kins for walk in kin.chains.values()):
+    for (*_, repeat), same in (told for kin in kins for told in kin.chains.items()):
         kept = max(same, key=lambda w: (len(w.chain.final), -w.run))
         name = calls[kept.run, kept.chain.key.editor]
-        key = kept.chain.key.model_copy(update={"editor": name})
+        key = kept.chain.key.model_copy(update={"editor": name, "repeat": repeat})
         chains.append(replace(kept.chain, key=key))
         for walk in same:
             ids[walk.run][walk.old] = key.id
@@ -55,7 +55,13 @@ def merge(runs: Sequence[Run]) -> Gathered:
         notes.append(f"{count} {what} the same in {' and '.join(having)} and {once} once.")
     chains.sort(key=lambda c: (c.key.id.rpartition("--")[2][:2], c.key.id))
     suite = _suite(runs, names)
-    keys = _planned(runs, names, calls, chains)
+    moved = {
+        (run, calls[run, walks[0].chain.key.editor], place): seat
+        for kin in kins
+        for (run, place), seat in kin.moved.items()
+        if (walks := kin.chains[seat])
+    }
+    keys = _planned(runs, names, calls, chains, moved)
     owners |= {key.id: (run.name,) for key, run in keys}
     steps = _steps(runs, walked, suite, names, notes)
     return Gathered(
@@ -152,6 +158,7 @@ def _planned(
     names: Names,
     calls: Mapping[tuple[int, str], str],
     chains: Sequence[Chain],
+    moved: Mapping[tuple[int, str, Place], Place],
 ) -> list[tuple[ChainKey, Run]]:
     """Chains that nobody has begun, each once, with the run that plans it."""
     known = {(chain.key.editor, place_of(chain.key)) for chain in chains}
@@ -160,8 +167,9 @@ def _planned(
         for told in run.spec.keys(run.store.suite) if run.spec else ():
             key = _renamed(told, index, names)
             key = key.model_copy(update={"editor": calls[index, told.editor]})
-            if (key.editor, place_of(key)) not in known:
-                known.add((key.editor, place_of(key)))
+            seat = moved.get((index, key.editor, place_of(key)), place_of(key))
+            if (key.editor, seat) not in known:
+                known.add((key.editor, seat))
                 found.append((key, run))
     return found
 

@@ -201,11 +201,6 @@ def _name_cycles(runs: Sequence[Run], found: Names) -> None:
             f"{bare} has no prompts of {_some(names)}: its cycles are taken to be those of "
             f"{worded} by their names and kinds."
         )
-    for (bare, worded), names in taken_as.items():
-        found.notes.append(
-            f"{bare} has no prompts of {_some(names)}: its cycles are taken to be those of "
-            f"{worded} by their names and kinds."
-        )
     taken = {name for name, kins in groups.items() if len(kins) == 1}
     for name, kins in groups.items():
         calls = [name] if len(kins) == 1 else _apart(name, kins, runs, taken)

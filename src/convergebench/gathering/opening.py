@@ -91,8 +91,10 @@ def standing_floors(scores: pl.DataFrame, store: RunStore) -> pl.DataFrame:
     known = store.read_json("sources.json")
     if known is None:
         return scores
+    # A name may be known by its truth alone, whose source is yet to come.
+    pictured = [name for name, pair in known.items() if pair and pair[0]]
     pairs = pl.DataFrame(
-        [(FLOOR_PREFIX + name, other) for name, other in floor_pairs(list(known))],
+        [(FLOOR_PREFIX + name, other) for name, other in floor_pairs(pictured)],
         schema={"chain": pl.String(), "against": pl.String()},
         orient="row",
     )

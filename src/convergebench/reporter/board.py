@@ -20,6 +20,7 @@ from convergebench.registry import metric_spec
 from convergebench.reporter.charts import KINDS as CURVES
 from convergebench.reporter.charts import metric_names
 from convergebench.reporter.palette import Ink
+from convergebench.reporter.strips import variants_of
 from convergebench.store import RunStore
 
 
@@ -99,6 +100,7 @@ class Failure:
     chain: str
     ink: Ink
     cycle: str
+    variant: str
     step: int
     outcome: str
     detail: str
@@ -178,12 +180,14 @@ def numbers(findings: Findings) -> list[Numbers]:
 
 def failures(chains: Sequence[Chain], inks: Mapping[str, Ink]) -> list[Failure]:
     """Every step that has no frame here in the end, and was not reported by its scores."""
+    variants = variants_of(chains)
     return [
         Failure(
             source=chain.key.source,
             chain=chain.key.id,
             ink=inks[chain.key.editor],
             cycle=chain.key.cycle,
+            variant=variants[chain.key.id],
             step=step.step,
             outcome=step.outcome,
             detail=step.detail,

@@ -84,12 +84,13 @@ def report(
         observe: Called with (done, total) as pictures are brought in.
 
     Raises:
-        ConvergeBenchError: A run has no scores yet.
+        ConvergeBenchError: A run has no scores yet, or no chains.
         StoreMismatch: The runs cannot be compared.
         StoreError: `out` holds something else, or cannot be written.
     """
     gathered = gather(directories, rounds=rounds)
-    findings = analyze_gathered(gathered)
+    # Pages that go elsewhere are not kept from a run that cannot be written to.
+    findings = analyze_gathered(gathered, insist=out is None)
     folder = Path(out) if out is not None else _usual_place(gathered)
     with plain_errors(folder):
         _claim(folder, gathered)

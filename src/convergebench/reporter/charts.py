@@ -65,7 +65,8 @@ class Curves:
         alike = self.metric.partition("-")[0] == "psnr"
         what = "Identical to home, so infinite and" if alike else "Infinite and"
         counts = ", ".join(f"{name} {count} of {total}" for name, count, total in self.infinite)
-        return f"{what} left out of the mean: {counts} frames."
+        frames = "frame" if self.infinite[-1][2] == 1 else "frames"
+        return f"{what} left out of the mean: {counts} {frames}."
 
 
 def curves_of(findings: Findings) -> list[Curves]:

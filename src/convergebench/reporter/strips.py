@@ -89,15 +89,30 @@ def strips_of(
         )
         shown = [_shown(chain) for chain in mine]
         last = max((step for steps in shown for step in steps), default=0)
-        repeated = any(chain.key.repeat for chain in mine)
+        variants = variants_of(mine)
         rows = [
-            _row(chain, steps, cycle, last, repeated, pictures, inks)
+            _row(chain, steps, cycle, last, variants[chain.key.id], pictures, inks)
             for chain, steps in zip(mine, shown, strict=True)
         ]
         columns = [Column(0, "source"), *(_column(step, shown) for step in range(1, last + 1))]
         if all(row.bare for row in rows):
             columns = []
         found.append(Strip(label, cycle, tuple(columns), tuple(rows)))
+    return found
+
+
+def variants_of(chains: Sequence[Chain]) -> dict[str, str]:
+    """By chain what tells it from its editor's others of the same source and cycle.
+
+    Repeats count from 0, as in the files; where no editor has two, nobody needs their number.
+    """
+    repeated = {(c.key.source, c.key.cycle) for c in chains if c.key.repeat}
+    found = {}
+    for chain in chains:
+        key = chain.key
+        several = (key.source, key.cycle) in repeated
+        words = [key.settings.label, f"repeat {key.repeat}" if several else ""]
+        found[key.id] = ", ".join(word for word in words if word)
     return found
 
 
@@ -121,7 +136,7 @@ def _row(
     steps: Mapping[int, Step],
     cycle: Cycle,
     last: int,
-    repeated: bool,
+    variant: str,
     pictures: Mapping[str, Picture],
     inks: Mapping[str, Ink],
 ) -> Row:
@@ -149,12 +164,11 @@ def _row(
                 absent=step.outcome == "reported",
             )
         )
-    words = [chain.key.settings.label, f"repeat {chain.key.repeat + 1}" if repeated else ""]
     rest = last + 1 - len(cells)
     return Row(
         id=chain.key.id,
         ink=inks[chain.key.editor],
-        variant=", ".join(word for word in words if word),
+        variant=variant,
         cells=tuple(cells),
         rest=rest,
         rest_text=_rest(chain),
@@ -176,7 +190,7 @@ def _bare(chain: Chain) -> str:
     reported = counts.pop("reported", 0)
     words = [f"scores only, up to step {max(chain.reached)}" if reported else ""]
     words += [f"{count} {outcome}" for outcome, count in sorted(counts.items())]
-    words += [step.detail for step in chain.final if chain.ended and step == chain.last]
+    words += [step.detail for step in chain.final if chain.ended and step == chain.ending]
     return ", ".join(word for word in words if word) + "; the pictures are not here"
 
 
