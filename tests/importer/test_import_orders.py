@@ -344,3 +344,21 @@ def test_wishes_that_were_not_granted_are_told(tmp_path: Path) -> None:
     assert "--editor other is not used: what was read has its own, e0." in result.notes
     with pytest.raises(ImportProblem, match="contradict each other"):
         bring(root, tmp_path / "two", layout="sequence")
+
+
+def test_the_more_particular_layout_wins_and_litter_is_no_file(tmp_path: Path) -> None:
+    files = {f"s1/{name}.png": encode(picture(i)) for i, name in enumerate(
+        ("origin_0", "result_0", "result_1"))}  # fmt: skip
+    files |= {"__MACOSX/x.png": b"x", "Thumbs.db": b"x", "desktop.ini": b"x"}
+    result = convergebench.import_run(write_tree(tmp_path / "in", files), dry_run=True)
+    assert (result.layout, result.unread) == ("imgedit", [])
+
+
+def test_options_that_do_nothing_are_told(tmp_path: Path) -> None:
+    files = {f"s_step_{k}.png": encode(picture(k)) for k in range(3)}
+    root = write_tree(tmp_path / "in", files)
+    result = convergebench.import_run(root, dry_run=True, every=3, prompts=("Copy.",))
+    assert "--every 3 is not used: this is no film." in result.notes
+    assert not any("--prompt" in note for note in result.notes)
+    with pytest.raises(ImportProblem, match="only beside --pattern"):
+        convergebench.import_run(root, dry_run=True, truth_pattern="gt/{source}.png")

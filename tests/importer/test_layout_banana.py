@@ -191,3 +191,76 @@ def test_a_source_beside_its_variants_begins_all_of_them(tmp_path: Path) -> None
 def test_nothing_known_is_refused_in_a_sentence(tmp_path: Path) -> None:
     with pytest.raises(ImportProblem, match="no pictures of which source, run and step are known"):
         read(plant(tmp_path, ["a.png", "b.png"]))
+
+
+def plain(root: Path) -> Finds:
+    return LAYOUT.read(Look(root), Wishes())
+
+
+@pytest.mark.parametrize("sources", [("cat",), ("cat", "dog")])
+@pytest.mark.parametrize(
+    ("wrapper", "editors"),
+    [("", ("flux", "qwen")), ("set/", ("flux", "qwen")), ("", ("my-model", "nano-banana"))],
+)
+def test_folders_below_which_the_same_sources_recur_are_editors(
+    tmp_path: Path, sources: tuple[str, ...], wrapper: str, editors: tuple[str, ...]
+) -> None:
+    cells = [(e, s) for e in editors for s in sources]
+    root = plant(
+        tmp_path, [f"{wrapper}{e}/{s}/run_1/step_{n}.png" for e, s in cells for n in range(3)]
+    )
+    finds = plain(root)
+    assert steps_of(finds) == {f"{e} · {s} · replicate": [0, 1, 2] for e, s in cells}
+    assert said(finds, f"EDITOR/SOURCE: editors {', '.join(editors)}; sources {', '.join(sources)}")
+    assert {f.track.editor for f in read(root, editor="nano").frames} <= {"nano", "nano-banana"}
+
+
+@pytest.mark.parametrize("sources", [("cat",), ("cat", "dog")])
+def test_variants_of_one_source_begin_with_the_same_picture(
+    tmp_path: Path, sources: tuple[str, ...]
+) -> None:
+    cells = [(s, v) for s in sources for v in ("warm", "cold")]
+    root = plant(
+        tmp_path / "set", [f"{s}/{v}/run_1/step_{n}.png" for s, v in cells for n in (0, 1)]
+    )
+    for source, variant in cells:
+        (root / f"{source}/{variant}/run_1/step_0.png").write_text(source)
+    finds = plain(root)
+    assert steps_of(finds) == {f"set · {s} · replicate-{v}": [0, 1] for s, v in cells}
+    assert said(finds, "part of the cycle: cold (source: cat)")
+
+
+def test_variants_without_step_0_belong_to_the_folder_above(tmp_path: Path) -> None:
+    root = plant(tmp_path, ["cat/source.png", "cat/warm/run_1/1.png", "cat/cold/run_1/1.png"])
+    finds = read(root)
+    assert {f.track.source for f in finds.frames} == {"cat"}
+    assert set(finds.sources) == {"cat"}
+
+
+def test_a_folder_around_different_sources_names_nothing_and_that_is_said(tmp_path: Path) -> None:
+    root = plant(tmp_path, [f"set/{s}/run_1/step_{n}.png" for s in ("cat", "dog") for n in (0, 1)])
+    finds = read(root)
+    assert {f.track.source for f in finds.frames} == {"cat", "dog"}
+    assert said(finds, "name neither source nor editor: set (source: cat), set (source: dog)")
+
+
+@pytest.mark.parametrize(
+    "pattern", ["apple/step_{n}.png", "apple_step_{n}.png", "green_apple_step_{n}.png"]
+)
+def test_a_source_called_by_a_word_of_the_table_is_not_enough(tmp_path: Path, pattern: str) -> None:
+    assert LAYOUT.recognise(Look(plant(tmp_path, [pattern.format(n=n) for n in range(3)]))) == ""
+
+
+def test_a_cycle_told_by_a_folders_name_is_said(tmp_path: Path) -> None:
+    root = plant(tmp_path, [f"Fog/add_apples/step_{n}.png" for n in range(3)])
+    assert LAYOUT.recognise(Look(root))
+    assert said(read(root), "Cycles are told by words in the names: add_apples.")
+
+
+@pytest.mark.parametrize("sheet", ["grid.png", "cat/grid.png", "cat/run_1/grid.png"])
+def test_a_contact_sheet_is_unread(tmp_path: Path, sheet: str) -> None:
+    root = plant(tmp_path, [sheet, *(f"cat/run_1/step_{n}.png" for n in range(3))])
+    assert LAYOUT.recognise(Look(root))
+    finds = read(root)
+    assert steps_of(finds) == {"nano · cat · replicate": [0, 1, 2]}
+    assert finds.unread == [sheet]

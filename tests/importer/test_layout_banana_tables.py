@@ -264,3 +264,83 @@ def test_too_little_scratch_space_is_said_before_anything_is_written(
     monkeypatch.setattr("shutil.disk_usage", lambda _: type("Usage", (), {"free": 10}))
     with pytest.raises(ImportProblem, match=r"scratch space.*set TMPDIR"):
         read(root)
+
+
+def test_a_column_that_the_first_row_lacks_is_read_and_blank_lines_are_not(tmp_path: Path) -> None:
+    root = plant(tmp_path, ["0.png", "1.png"])
+    (root / "metadata.jsonl").write_text(
+        '\n{"file_name": "0.png", "step": 0, "source": "cat"}\n  \n'
+        '{"file_name": "1.png", "step": 1, "source": "cat", "prompt": "on", "model": "flux"}\n'
+    )
+    assert LAYOUT.recognise(Look(root))
+    finds = LAYOUT.read(Look(root), Wishes())
+    assert steps_of(finds) == {"flux · cat · replicate": [0, 1]}
+    assert [f.prompt for f in sorted(finds.frames, key=lambda f: f.step)] == [None, "on"]
+
+
+def test_json_nested_too_deeply_is_refused_in_a_sentence(tmp_path: Path) -> None:
+    root = plant(tmp_path, ["0.png"])
+    deep = '{"file_name": "0.png", "step": ' + "[" * 100_000 + "]" * 100_000 + "}"
+    (root / "metadata.jsonl").write_text(deep)
+    with pytest.raises(ImportProblem, match=r"metadata\.jsonl, line 1: nested too deeply"):
+        LAYOUT.recognise(Look(root))
+
+
+def test_pictures_that_no_table_lists_are_unread_and_rows_without_a_name_are_told(
+    tmp_path: Path,
+) -> None:
+    root = plant(tmp_path, ["0.png", "1.png", "stray_2.png", "initial_images/cat.png"])
+    told = [{"file_name": f"{n}.png", "step": n, "source": "cat"} for n in range(2)]
+    write_metadata(root, "jsonl", [*told, {"step": 2, "source": "cat"}])
+    finds = read(root)
+    assert steps_of(finds) == {"nano · cat · replicate": [0, 1, 2]}
+    assert finds.unread == ["stray_2.png"]
+    assert said(finds, "1 picture that no table lists is not read: stray_2.png")
+    assert said(finds, "recorded as missing: rows without a file name.")
+    assert set(finds.sources) == {"cat"}
+
+
+def two_columns(root: Path, *names: str) -> Path:
+    images = {
+        name: [{"bytes": f"{name} {n}".encode(), "path": None} for n in range(2)] for name in names
+    }
+    pl.DataFrame({"step": [1, 2], "source": ["cat"] * 2, **images}).write_parquet(
+        root / "a.parquet"
+    )
+    return root
+
+
+@pytest.mark.parametrize(
+    ("names", "taken"),
+    [
+        (("input", "output"), "output"),
+        (("source_image", "image"), "image"),
+        (("image", "mask", "edited_image"), "edited_image"),
+    ],
+)
+def test_of_several_columns_of_pictures_the_edited_ones_are_read_by_name(
+    tmp_path: Path, names: tuple[str, ...], taken: str
+) -> None:
+    finds = read(two_columns(tmp_path, *names))
+    assert [f.place.read() for f in finds.frames if f.place] == [
+        f"{taken} {n}".encode() for n in range(2)
+    ]
+    assert {f.track.source for f in finds.frames} == {"cat"}
+    assert said(finds, f"Of several columns of pictures {taken} is read")
+    assert finds.cleanup
+    finds.cleanup()
+
+
+@pytest.mark.parametrize("names", [("left", "right"), ("output", "result"), ("image", "picture")])
+def test_columns_of_pictures_in_doubt_are_for_the_user_to_choose(
+    tmp_path: Path, names: tuple[str, ...]
+) -> None:
+    root = two_columns(tmp_path, *names)
+    with pytest.raises(ImportProblem, match=rf"\({', '.join(names)}\).*--column image=NAME"):
+        read(root)
+    finds = read(root, columns={"image": names[1]})
+    assert next(f.place.read() for f in finds.frames if f.place) == f"{names[1]} 0".encode()
+    assert finds.cleanup
+    finds.cleanup()
+    with pytest.raises(ImportProblem, match="no column of pictures called 'middle'"):
+        read(root, columns={"image": "middle"})

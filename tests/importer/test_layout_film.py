@@ -263,3 +263,25 @@ def test_pictures_that_do_not_move_and_other_folders_are_no_films(tmp_path: Path
     assert LAYOUT.recognise(Look(empty)) == ""
     with pytest.raises(ImportProblem, match="is no film"):
         LAYOUT.read(Look(empty), Wishes())
+
+
+def test_folders_with_films_of_the_same_name_are_editors(tmp_path: Path) -> None:
+    for folder in ("flux", "qwen"):
+        (tmp_path / folder).mkdir()
+        gif(tmp_path / folder / "cat.gif", [0, 1])
+    finds = read(tmp_path)
+    tracks = {(frame.track.editor, frame.track.source) for frame in finds.frames}
+    assert tracks == {("flux", "cat"), ("qwen", "cat")}
+    assert any("Folders are taken as editors" in note for note in finds.notes)
+    assert not any("No film says who made it" in note for note in finds.notes)
+    tracks = {(f.track.editor, f.track.source) for f in read(tmp_path, editor="e").frames}
+    assert tracks == {("e", "flux/cat"), ("e", "qwen/cat")}
+
+
+def test_a_readme_beside_a_film_is_unread(tmp_path: Path) -> None:
+    gif(tmp_path / "cat.gif", [0, 1])
+    (tmp_path / "README.md").write_text("A film.")
+    assert LAYOUT.recognise(Look(tmp_path)) == "a film (cat.gif)"
+    assert read(tmp_path).unread == ["README.md"]
+    (tmp_path / "scores.csv").write_text("a,b")
+    assert LAYOUT.recognise(Look(tmp_path)) == ""

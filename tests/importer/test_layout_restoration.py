@@ -172,3 +172,12 @@ def test_thousands_of_pictures_are_read_in_a_moment(tmp_path: Path) -> None:
     names = tuple(f"{n:05}.png" for n in range(1500))
     plant(tmp_path, grid("input", "x/run_1", names=names))
     assert len(read(tmp_path).frames) == 3000
+
+
+def test_masks_are_no_method(tmp_path: Path) -> None:
+    for name in ("input/a.png", "masks/a.png", "net/a.png"):
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_bytes(b"x")
+    finds = LAYOUT.read(Look(tmp_path), Wishes())
+    assert {frame.track.editor for frame in finds.frames} == {"net"}
+    assert finds.unread == ["masks/a.png"]

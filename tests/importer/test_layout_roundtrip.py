@@ -5,52 +5,14 @@ from __future__ import annotations
 import math
 from collections import Counter
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from convergebench.errors import ImportProblem
-from convergebench.importer.found import Finds, Look, Wishes
+from convergebench.importer.found import Look
 from convergebench.importer.layouts import roundtrip
+from tests.importer.round_trips import chain, evaluation, read, results, rounds
 from tests.importer.trees import plant, said, steps_of, write_json
-
-FRAMES = ("I0_source.png", "I1_forward.png", "I1_backward.png", "I2_forward.png", "I2_backward.png")
-
-
-def chain(root: Path, folder: str, count: int = 5) -> Path:
-    return plant(root, [f"{folder}/{name}" for name in FRAMES[:count]])
-
-
-def rounds(*psnr: float, lpips: float = 0.2) -> list[dict[str, Any]]:
-    return [
-        {
-            "round": n,
-            "quality": {"psnr": value, "lpips": lpips},
-            "semantic": {"clip_similarity": 0.9},
-            "success": True,
-        }
-        for n, value in enumerate(psnr, 1)
-    ]
-
-
-def evaluation(image: str = "cat_01.jpg", pair: str = "hat_add_remove", **more: Any) -> Any:
-    told = {
-        "image_filename": image,
-        "edit_pair_name": pair,
-        "forward_prompt": "Add a hat",
-        "backward_prompt": "Remove the hat",
-        "model": "model-x",
-        "rounds": rounds(30.0, 25.0),
-    }
-    return told | more
-
-
-def results(*evaluations: Any, max_rounds: int = 2, **meta: Any) -> Any:
-    return {"metadata": {"max_rounds": max_rounds, **meta}, "evaluations": list(evaluations)}
-
-
-def read(root: Path, **wishes: Any) -> Finds:
-    return roundtrip.LAYOUT.read(Look(root), Wishes(**wishes))
 
 
 @pytest.mark.shared
@@ -174,8 +136,7 @@ def test_results_match_folders_exactly_and_say_what_has_no_partner(tmp_path: Pat
     )
     dog = [frame for frame in finds.frames if frame.track.source == "dog"]
     assert [(f.step, f.outcome, f.place) for f in dog] == [
-        (2, "reported", None),
-        (4, "reported", None),
+        (step, "reported", None) for step in (1, 2, 3, 4)
     ]
     old = {f.track for f in finds.frames if f.track.cycle == "hat_add_remove_old"}
     assert [(track.source, track.editor) for track in old] == [("cat_01", "model-x")]
@@ -255,15 +216,26 @@ def test_different_values_of_two_results_files_are_conflicts_or_repeats(tmp_path
     assert [(f.track.repeat, f.step) for f in kept.frames if f.outcome == "reported"] == [(1, 2)]
 
 
-def test_different_models_or_prompts_for_one_folder_are_conflicts(tmp_path: Path) -> None:
+@pytest.mark.parametrize("conflicts", ["refuse", "repeat"])
+@pytest.mark.parametrize(
+    ("more", "words"),
+    [
+        (
+            {"model": "model-y"},
+            "its model is 'model-x' in results_1.json and 'model-y' in results_2",
+        ),
+        ({"forward_prompt": "Put a hat on"}, "its forward prompt is 'Add a hat' in results_1.json"),
+        ({"backward_prompt": "Off"}, "its backward prompt is 'Remove the hat' in results_1.json"),
+    ],
+)
+def test_different_models_or_prompts_for_one_folder_are_refused(
+    tmp_path: Path, more: dict[str, str], words: str, conflicts: str
+) -> None:
     chain(tmp_path, "cat_01_hat_add_remove")
     write_json(tmp_path / "results_1.json", results(evaluation()))
-    other = evaluation(model="model-y", forward_prompt="Put a hat on")
-    write_json(tmp_path / "results_2.json", results(other))
-    assert {c.key for c in read(tmp_path).conflicts} == {
-        "cat_01_hat_add_remove: model",
-        "cat_01_hat_add_remove: prompts",
-    }
+    write_json(tmp_path / "results_2.json", results(evaluation(**more)))
+    with pytest.raises(ImportProblem, match=words):
+        read(tmp_path, conflicts=conflicts)
 
 
 def test_an_edit_pair_with_different_prompts_is_several_cycles(tmp_path: Path) -> None:

@@ -9,9 +9,11 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from PIL import Image
 
 from convergebench.errors import ImportProblem
 from convergebench.importer.found import IMAGES, Finds, Look, Wishes
+from convergebench.importer.layouts import film
 from convergebench.importer.layouts.sequence import LAYOUT
 from tests.importer.trees import plant, said, steps_of
 
@@ -143,3 +145,69 @@ def test_any_prefix_padding_and_ending_gives_exactly_the_steps_that_are_there(
         assert said(finds, "source is missing") == (0 not in steps)
         recognised = bool(LAYOUT.recognise(Look(root)))
         assert recognised == (0 in steps and len(steps) > 1 and ending.lower() != ".gif")
+
+
+def test_folders_that_share_a_name_before_the_number_are_editors(tmp_path: Path) -> None:
+    groups = [("flux", "eiffel"), ("flux", "dog"), ("qwen", "eiffel")]
+    root = plant(tmp_path, [f"{e}/{s}_step_{n}.png" for e, s in groups for n in range(3)])
+    finds = read(root)
+    assert steps_of(finds) == {f"{e} · {s} · replicate": [0, 1, 2] for e, s in groups}
+    assert said(finds, "Folders are taken as editors (flux, qwen)")
+    assert not said(finds, "The editor is called")
+    assert {f.track.source for f in read(root, editor="e").frames} == {
+        "flux_eiffel", "flux_dog", "qwen",
+    }  # fmt: skip
+
+
+def test_folders_of_bare_numbers_are_sources_and_that_is_said(tmp_path: Path) -> None:
+    finds = read(plant(tmp_path / "p", [f"{s}/{n}.png" for s in ("cat", "dog") for n in (0, 1)]))
+    assert set(steps_of(finds)) == {"p · cat · replicate", "p · dog · replicate"}
+    assert said(finds, "Each folder is taken as a source (cat, dog)")
+
+
+@pytest.mark.parametrize("sheet", ["grid.png", "cat/grid.png"])
+def test_a_contact_sheet_beside_the_steps_is_unread(tmp_path: Path, sheet: str) -> None:
+    root = plant(tmp_path, [sheet, *(f"cat/step_{n}.png" for n in range(3))])
+    assert LAYOUT.recognise(Look(root))
+    finds = read(root, editor="e")
+    assert steps_of(finds) == {"e · cat · replicate": [0, 1, 2]}
+    assert finds.unread == [sheet]
+    assert said(finds, f"Pictures without a number are not read: {sheet}")
+
+
+def test_many_pictures_without_a_number_are_no_sequence(tmp_path: Path) -> None:
+    names = ["a.png", "b.png", *(f"cat_{n}.png" for n in range(5))]
+    assert LAYOUT.recognise(Look(plant(tmp_path, names))) == ""
+
+
+@pytest.mark.parametrize("name", ["source.png", "Input.jpg", "original.png"])
+@pytest.mark.parametrize("pattern", ["cat/step_{n}.png", "cat/{n:02}.png"])
+def test_a_picture_called_source_is_step_0(tmp_path: Path, name: str, pattern: str) -> None:
+    root = plant(tmp_path, [f"cat/{name}", *(pattern.format(n=n) for n in (1, 2, 3))])
+    assert LAYOUT.recognise(Look(root))
+    finds = read(root, editor="e")
+    assert steps_of(finds) == {"e · cat · replicate": [0, 1, 2, 3]}
+    assert said(finds, f"Taken as the source, step 0, by the name: cat/{name}")
+    assert not said(finds, "missing")
+
+
+def test_a_picture_called_source_beside_a_step_0_is_unread(tmp_path: Path) -> None:
+    root = plant(tmp_path, ["source.png", *(f"step_{n}.png" for n in range(3))])
+    assert read(root).unread == ["source.png"]
+
+
+@pytest.mark.parametrize("frames", [1, 2])
+def test_gifs_of_one_picture_are_a_sequence(tmp_path: Path, frames: int) -> None:
+    pictures = [Image.new("RGB", (8, 8), (99 * n, 0, 0)) for n in range(frames)]
+    for step in range(3):
+        path = tmp_path / f"step_{step}.gif"
+        pictures[0].save(path, save_all=True, append_images=pictures[1:])
+    assert bool(LAYOUT.recognise(Look(tmp_path))) == (frames == 1)
+    assert bool(film.LAYOUT.recognise(Look(tmp_path))) == (frames == 2)
+
+
+@pytest.mark.parametrize("pattern", ["apple/step_{n}.png", "apple_step_{n}.png"])
+def test_a_source_may_be_called_apple(tmp_path: Path, pattern: str) -> None:
+    root = plant(tmp_path, [pattern.format(n=n) for n in range(3)])
+    assert LAYOUT.recognise(Look(root))
+    assert steps_of(read(root, editor="e")) == {"e · apple · replicate": [0, 1, 2]}

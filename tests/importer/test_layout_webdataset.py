@@ -15,7 +15,9 @@ from hypothesis import strategies as st
 from convergebench.chain import Settings
 from convergebench.errors import ImportProblem
 from convergebench.importer.found import Look, Track
+from convergebench.importer.importing import import_run
 from convergebench.importer.layouts.webdataset import LAYOUT
+from convergebench.store import RunStore
 from tests.importer.shard_files import bytes_of, chain, png, read, sample, shard
 
 
@@ -87,6 +89,78 @@ def test_scores_that_come_twice_collapse_or_conflict(tmp_path: Path) -> None:
     (conflict,) = finds.conflicts
     assert conflict.values == ("0.5", "0.6")
     assert "ssim" in conflict.key
+
+
+def test_scores_that_differ_are_kept_as_repeats_where_that_is_wished(tmp_path: Path) -> None:
+    base = {"source": "c", "editor": "m", "cycle": "replicate"}
+    files = sample("0", 0, **base, step=0)
+    for key, psnr, ssim in (("a", 20.0, 0.5), ("b", 21.0, 0.5), ("c", 22.0, 0.6)):
+        files += sample(key, 1, **base, step=1, psnr=psnr, ssim=ssim)
+    for key, psnr in (("d", 10.0), ("e", 11.0)):
+        files += sample(key, 2, **base, step=1, repeat=3, psnr=psnr)
+    path = shard(tmp_path / "s.tar", files)
+    finds = read(path, conflicts="repeat")
+    told = sorted((s.track.repeat, s.metric, s.value) for s in finds.scores)
+    assert told == [
+        (0, "psnr", 20.0), (0, "ssim", 0.5), (3, "psnr", 10.0),
+        (4, "psnr", 21.0), (4, "ssim", 0.6), (5, "psnr", 22.0), (6, "psnr", 11.0),
+    ]  # fmt: skip
+    assert (len(finds.conflicts), finds.collapsed, finds.keys) == (3, 1, 3)
+    reported = [(f.track.repeat, f.step) for f in finds.frames if f.outcome == "reported"]
+    assert reported == [(4, 1), (5, 1), (6, 1)]
+    assert any("kept without pictures as m · c · replicate · repeat 4" in n for n in finds.notes)
+    import_run(path, tmp_path / "run", conflicts="repeat")
+    kept = RunStore.open(tmp_path / "run").scores()
+    assert sorted(kept.filter(metric="psnr")["value"]) == [10.0, 11.0, 20.0, 21.0, 22.0]
+
+
+def test_a_cycle_that_nobody_named_is_not_told_to_be_free(tmp_path: Path) -> None:
+    path = shard(tmp_path / "s.tar", [(f"a__m__step_{n}.png", png(n)) for n in range(3)])
+    finds = read(path)
+    assert finds.cycles["free"].kind == "free"
+    assert any("Nothing says what cycle 'free' is: taken as free" in n for n in finds.notes)
+    for wishes in ({"cycle": "free"}, {"kind": "free"}):
+        assert not any("Nothing says" in note for note in read(path, **wishes).notes)
+
+
+def test_scores_of_a_sample_with_several_steps_are_counted(tmp_path: Path) -> None:
+    files = [("k.0.png", png(0)), ("k.1.png", png(1))]
+    about = {"source": "a", "psnr": 20, "scores": {"theirs": 1}}
+    path = shard(tmp_path / "s.tar", [*files, ("k.json", json.dumps(about).encode())])
+    finds = read(path, cycle="replicate", editor="m")
+    assert ([f.step for f in finds.frames], finds.scores) == ([0, 1], [])
+    (note,) = finds.notes
+    assert note.startswith("2 scores not read, since nothing says of which step: psnr, theirs.")
+
+
+@pytest.mark.parametrize("about", [b'{"name": "set", "license": "x"}', b"[1]", b"{", b'{"psnr":3}'])
+def test_a_file_about_the_whole_archive_is_unread(tmp_path: Path, about: bytes) -> None:
+    for files in ([("info.json", about), *chain()], [*chain(), ("info.json", about)]):
+        finds = read(shard(tmp_path / "s.tar", files))
+        assert [frame.step for frame in finds.frames] == [0, 1, 2]
+        assert finds.unread == ["s.tar: samples without a picture (1 member)"]
+        assert any("1 score not read" in note for note in finds.notes) == (b"psnr" in about)
+
+
+def test_counting_begins_where_that_is_wished(tmp_path: Path) -> None:
+    path = shard(tmp_path / "k.tar", [(f"a__m__step_{n:03d}.png", png(n)) for n in (1, 2, 3)])
+    track = Track("a", "replicate", "m")
+    found = bytes_of(read(path, first=1, cycle="replicate"))
+    assert found == {(track, step): png(step + 1) for step in range(3)}
+    late = read(path, first=2, cycle="replicate")
+    assert bytes_of(late) == {(track, 0): png(2), (track, 1): png(3)}
+    assert "1 picture not read: they come before number 2, which is the source's." in late.notes
+    assert late.unread == ["k.tar: pictures before the source (1 member)"]
+    base = {"source": "a", "editor": "m", "cycle": "replicate"}
+    files = [f for n in (1, 2) for f in sample(f"{n}", n, **base, step=n, psnr=20 + n)]
+    files += [("x.1.png", png(3)), ("x.2.png", png(4))]
+    files += [("x.json", json.dumps({**base, "source": "b"}).encode())]
+    files += [("y.input.png", png(5)), ("y.output.png", png(6))]
+    files += [("y.json", json.dumps({**base, "source": "c"}).encode())]
+    finds = read(shard(tmp_path / "j.tar", files), first=1)
+    steps = sorted((f.track.source, f.step) for f in finds.frames)
+    assert steps == [(source, step) for source in "abc" for step in (0, 1)]
+    assert [(s.step, s.value) for s in finds.scores] == [(0, 21.0), (1, 22.0)]
 
 
 def test_failures_and_steps_without_a_picture_are_told(tmp_path: Path) -> None:

@@ -26,6 +26,22 @@ def _per_source(root: Path) -> Path:
     return plant(root, [f"{s}/{n:04}.jpg" for s in ("cat", "dog") for n in range(3)])
 
 
+def _apple(root: Path) -> Path:
+    return plant(root, [f"{s}/step_{n}.png" for s in ("apple", "car") for n in range(3)])
+
+
+def _per_editor(root: Path) -> Path:
+    return plant(root, [f"{e}/cat_step_{n}.png" for e in ("flux", "qwen") for n in range(3)])
+
+
+def _contact_sheet(root: Path) -> Path:
+    return plant(_flat(root), ["grid.png"])
+
+
+def _banana_sheet(root: Path) -> Path:
+    return plant(_banana(root), ["Fog/grid.png"])
+
+
 def _banana(root: Path) -> Path:
     return plant(root, [f"Fog/replicate/run_1/step_{n}.png" for n in range(4)])
 
@@ -81,6 +97,10 @@ LAYOUTS = (roundtrip.LAYOUT, sequence.LAYOUT, banana.LAYOUT, restoration.LAYOUT)
         (_round_trip, roundtrip.LAYOUT),
         (_flat, sequence.LAYOUT),
         (_per_source, sequence.LAYOUT),
+        (_apple, sequence.LAYOUT),
+        (_per_editor, sequence.LAYOUT),
+        (_contact_sheet, sequence.LAYOUT),
+        (_banana_sheet, banana.LAYOUT),
         (_banana, banana.LAYOUT),
         (_banana_runs, banana.LAYOUT),
         (_banana_metadata, banana.LAYOUT),

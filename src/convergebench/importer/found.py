@@ -260,7 +260,7 @@ class Look:
 
     @cached_property
     def files(self) -> tuple[str, ...]:
-        """Every file below the root, sorted, hidden ones aside; of a file its own name."""
+        """Every file below the root, sorted, but hidden ones and what desktops leave behind."""
         if self.is_file:
             return (self.root.name,)
         found: list[str] = []
@@ -269,8 +269,8 @@ class Look:
             below = os.path.relpath(folder, self.root).replace(os.sep, "/")
             head = "" if below == "." else f"{below}/"
             linked += [head + name for name in folders if os.path.islink(f"{folder}/{name}")]
-            folders[:] = sorted(name for name in folders if not name.startswith("."))
-            found += [head + name for name in names if not name.startswith(".")]
+            folders[:] = sorted(name for name in folders if not _is_litter(name))
+            found += [head + name for name in names if not _is_litter(name)]
         for name in found:
             if not name.isascii() and "\udc80" <= max(name) <= "\udcff":
                 raise ImportProblem(f"the name of {name!r} is no valid UTF-8: rename it")
@@ -295,8 +295,14 @@ class Look:
         """A JSON file's content. Raises ImportProblem."""
         try:
             return json.loads(self.place(name).read())
+        except RecursionError as error:
+            raise ImportProblem(f"{name} is JSON that is nested too deeply") from error
         except ValueError as error:
             raise ImportProblem(f"{name} is not valid JSON: {error}") from error
+
+
+def _is_litter(name: str) -> bool:
+    return name.startswith(".") or name in ("__MACOSX", "Thumbs.db", "desktop.ini")
 
 
 def _unreadable(error: OSError) -> None:
@@ -313,12 +319,14 @@ class Layout:
         recognise: Why a folder is laid out so, in a few words; empty when it is not. Must be
             strict: two layouts that both say yes make the user choose.
         read: What is there, as far as this layout understands it. Raises ImportProblem.
+        general: Whether it gives way to any other that says yes.
     """
 
     name: str
     summary: str
     recognise: Callable[[Look], str]
     read: Callable[[Look, Wishes], Finds]
+    general: bool = False
 
     def __call__(self) -> Layout:
         """This layout."""

@@ -8,7 +8,7 @@ import shutil
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any, Final, get_args
 
 from convergebench.cycle import CycleKind
 from convergebench.disk import make_directory
@@ -25,6 +25,9 @@ from convergebench.registry import names, open_plugin, open_suite
 from convergebench.store import RunStore
 from convergebench.suite import Suite
 
+NUMBERED: Final = ("pattern", "sequence", "table", "webdataset")
+"""Layouts in which `--first` says what number the source has."""
+
 
 def layouts() -> dict[str, Layout]:
     """Every layout that can be used, by name, the pattern last; `plugins` lists broken ones."""
@@ -39,6 +42,7 @@ def recognise(look: Look) -> tuple[Layout, str]:
     """The layout of a folder or file, and why. Raises ImportProblem unless it is exactly one."""
     said = [(layout, layout.recognise(look)) for layout in layouts().values()]
     yes = [(layout, why) for layout, why in said if why]
+    yes = [(layout, why) for layout, why in yes if not layout.general] or yes
     if len(yes) == 1:
         return yes[0]
     if yes:
@@ -104,7 +108,7 @@ def import_run(
         made = assemble(finds, told)
         if not made.lines:
             raise ImportProblem(f"{root}: layout {chosen.name!r} found nothing to import")
-        made.notes += [*look.notes, *_not_heard(told, made, finds)]
+        made.notes += [*look.notes, *_not_heard(told, made, finds, chosen.name)]
         result = ImportResult.of(root.name, chosen.name, why, origin, finds, made, told)
         into = Path(to) if to is not None else None
         if dry_run:
@@ -139,6 +143,8 @@ def _chosen(look: Look, layout: str | None, wishes: Wishes) -> tuple[Layout, str
         raise ImportProblem(f"--pattern and --layout {layout} contradict each other: give one")
     if pattern:
         return PATTERN, "as asked"
+    if wishes.truth_pattern:
+        raise ImportProblem("--truths says where truths are only beside --pattern")
     if layout is not None:
         return _layout(layout), "as asked"
     if look.is_file and (wishes.columns or wishes.metrics):
@@ -146,21 +152,29 @@ def _chosen(look: Look, layout: str | None, wishes: Wishes) -> tuple[Layout, str
     return recognise(look)
 
 
-def _not_heard(wishes: Wishes, made: Assembly, finds: Finds) -> list[str]:
+def _not_heard(wishes: Wishes, made: Assembly, finds: Finds, layout: str) -> list[str]:
     """Wishes that a layout did not grant, because what it read says otherwise."""
     kinds = {told.kind for told in finds.cycles.values()}
     tracks = [line.track for line in made.lines]
+    prompts = {prompt for told in finds.cycles.values() for prompt in told.prompts if prompt}
+    lost = [prompt for prompt in wishes.prompts if prompt not in prompts]
     asked = (
+        ("--prompt", lost[0] if lost else None, prompts),
         ("--kind", wishes.kind, kinds),
         ("--editor", wishes.editor, {track.editor for track in tracks}),
         ("--source", wishes.source, {track.source for track in tracks}),
         ("--cycle", wishes.cycle, {track.cycle for track in tracks}),
     )
-    return [
+    notes = [
         f"{flag} {value} is not used: what was read has its own, {shown(sorted(map(str, found)))}."
         for flag, value, found in asked
         if value and found and value not in found
     ]
+    if wishes.first and layout not in NUMBERED:
+        notes.append(f"--first {wishes.first} is not used: layout {layout!r} knows its source.")
+    if wishes.every > 1 and layout != "film":
+        notes.append(f"--every {wishes.every} is not used: this is no film.")
+    return notes
 
 
 def _checked(wishes: Wishes) -> Wishes:

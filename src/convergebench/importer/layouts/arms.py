@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -11,8 +12,8 @@ from pydantic import ValidationError
 from convergebench.chain import Settings
 from convergebench.cycle import CYCLE_EDITS
 from convergebench.errors import ImportProblem, explain
-from convergebench.importer.found import Place
-from convergebench.importer.layouts.variants import Variant
+from convergebench.importer.found import Look, Place
+from convergebench.importer.layouts.variants import INITIALS, PathName, Variant
 
 
 @dataclass(frozen=True)
@@ -52,6 +53,66 @@ class Picture:
     def cycle(self) -> str:
         """The cycle's name: the table's word for it, and whatever words are not in the table."""
         return "-".join(word for word in (self.variant.cycle, self.variant.rest) if word)
+
+
+def name_editors(paths: Mapping[str, PathName], look: Look) -> tuple[list[str], list[str]]:
+    """Make EDITOR/SOURCE of the first folders, where the second recur below each of the first.
+
+    SOURCE/VARIANT can look the same: then the steps 0 of one source are the same picture.
+    Returns the editors and the sources; nothing when the first folders are no editors.
+    """
+    steps = {name: told for name, told in paths.items() if told.step is not None and not told.apart}
+    unnamed = {name: told for name, told in steps.items() if told.model is None}
+    shared = len(_shared(list(unnamed.values()))) if len(unnamed) == len(steps) else 0
+    below: dict[str, dict[str, str]] = {}
+    for name, told in steps.items():
+        parts = [told.model, *told.others] if told.model else told.others[shared:]
+        if len(parts) < 2 or (not told.model and f"{parts[0]}/{parts[1]}/" not in name):
+            return [], []
+        first, second = below.setdefault(parts[0], {}), parts[1]
+        if told.step == 0 or second not in first:
+            first[second] = name
+    recurring = set.intersection(*(set(seconds) for seconds in below.values())) if below else set()
+    if not unnamed or len(below) < 2 or not recurring or INITIALS & {f.lower() for f in below}:
+        return [], []
+    if any(_same_start(list(seconds.values()), steps, look) for seconds in below.values()):
+        return [], []
+    for told in unnamed.values():
+        told.model = told.others.pop(shared)
+    return sorted(below), sorted({second for seconds in below.values() for second in seconds})
+
+
+def only_source(paths: Mapping[str, PathName], look: Look) -> str:
+    """SOURCE of one SOURCE/VARIANT whose variants are not in the table, or nothing.
+
+    WRAPPER/SOURCE looks the same: there the pictures of step 0 differ.
+    """
+    steps = {name: told for name, told in paths.items() if told.step is not None and not told.apart}
+    shared = _shared(list(steps.values()))
+    if not shared or any(
+        told.variants or len(told.others) != len(shared) + 1 for told in steps.values()
+    ):
+        return ""
+    last = {told.others[-1] for told in steps.values()}
+    if any(told.apart and last & {*told.others} for told in paths.values()):
+        return ""
+    starts = {told.others[-1]: name for name, told in steps.items() if told.step == 0}
+    alike = len(starts) < 2 or _same_start(list(starts.values()), steps, look)
+    return shared[-1] if alike else ""
+
+
+def _shared(paths: Sequence[PathName]) -> list[str]:
+    """The folders that all paths begin with."""
+    parts = zip(*(told.others for told in paths), strict=False)
+    return [level[0] for level in itertools.takewhile(lambda p: len(set(p)) == 1, parts)]
+
+
+def _same_start(names: list[str], steps: Mapping[str, PathName], look: Look) -> bool:
+    """Whether pictures of step 0 are one picture, byte for byte."""
+    places = [look.place(name) for name in names if steps[name].step == 0]
+    if len(places) < 2 or len({place.size for place in places}) > 1:
+        return False
+    return len({place.read() for place in places}) == 1
 
 
 def told_apart(pictures: list[Picture]) -> list[list[Picture]]:

@@ -27,7 +27,14 @@ from convergebench.importer.found import (
     Wishes,
 )
 from convergebench.importer.layouts import hub
-from convergebench.importer.layouts.arms import Picture, prompts_of, settings_of, told_apart
+from convergebench.importer.layouts.arms import (
+    Picture,
+    name_editors,
+    only_source,
+    prompts_of,
+    settings_of,
+    told_apart,
+)
 from convergebench.importer.layouts.variants import (
     INITIALS,
     PathName,
@@ -51,11 +58,22 @@ def recognise(look: Look) -> str:
         return ""
     named = [parse_path(name) for name in look.images]
     steps = [one for one in named if not one.apart]
-    if not steps or any(one.step is None for one in named):
+    extra = sum(one.step is None for one in named)
+    steps = [one for one in steps if one.step is not None]
+    # A contact sheet beside the steps changes nothing.
+    if not steps or (extra and (len(steps) < 3 or extra * 3 > len(steps))):
         return ""
     if not all(one.run is not None or one.variants for one in steps if one.step):
         return ""
     if not any(one.step and (one.run is not None or one.variants) for one in steps):
+        return ""
+    # One word is not enough: a source may well be called "apple".
+    placed = [parse_path(f"{folder}/0") for folder in {os.path.dirname(n) for n in look.images}]
+    if not (
+        any(one.run is not None for one in steps)
+        or len({variant for one in placed for variant in one.variants}) > 1
+        or any(one.variants and one.others for one in placed)
+    ):
         return ""
     return f"{counted(len(steps), 'picture')} in folders of variants and runs"
 
@@ -68,7 +86,7 @@ def read(look: Look, wishes: Wishes) -> Finds:
     for table in tables.metadata:
         rows += hub.metadata_rows(look, table, wishes.columns)
     if tables.shards:
-        spooled, finds.cleanup = hub.shard_rows(look, tables.shards, wishes.columns)
+        spooled, finds.cleanup = hub.shard_rows(look, tables.shards, wishes.columns, finds.notes)
         rows += spooled
     try:
         _Reader(look, wishes, finds).read(rows, {*tables.metadata, *tables.shards})
@@ -94,15 +112,37 @@ class _Reader:
 
     def read(self, rows: list[hub.Row], tables: set[str]) -> None:
         listed = {row.name for row in rows if row.place}
-        rows = rows + [
-            hub.Row({}, name, self._look.place(name), "")
-            for name in self._look.images
-            if name not in listed
-        ]
+        loose = [name for name in self._look.images if name not in listed]
+        if rows:
+            # A table says what the pictures are: of others only initial images are known.
+            apart = [name for name in loose if parse_path(name).apart]
+            left = sorted({*loose} - {*apart})
+            if left:
+                self._finds.notes.append(
+                    f"{counted(len(left), 'picture')} that no table lists "
+                    f"{'is' if len(left) == 1 else 'are'} not read: {shown(left)}."
+                )
+            loose = apart
+        rows = rows + [hub.Row({}, name, self._look.place(name), "") for name in loose]
         names = {row.name: parse_path(row.name) for row in rows}
+        if not tables and not self._wishes.editor:
+            editors, sources = name_editors(names, self._look)
+            if editors:
+                self._finds.notes.append(
+                    f"Folders are taken as EDITOR/SOURCE: editors {shown(editors)}; sources "
+                    f"{shown(sources)}. --editor NAME says that all are of one editor; "
+                    "then the first folder is the source."
+                )
         # A folder that all pictures are in tells none apart.
-        counts = Counter(part for told in names.values() for part in set(told.others))
-        self._always = {part for part, count in counts.items() if count == len(names)}
+        steps = [
+            names[row.name]
+            for row in rows
+            if "step" in row.fields or names[row.name].step is not None
+        ]
+        counts = Counter(part for told in steps for part in set(told.others))
+        self._always = {part for part, count in counts.items() if count == len(steps)}
+        if not tables:
+            self._always.discard(only_source(names, self._look))
         used = set(tables)
         pictures = []
         for row in rows:
@@ -152,10 +192,14 @@ class _Reader:
         others = [part for part in name.others if part not in self._always] or name.others[-1:]
         known = [part for part in name.others if part.lower() in INITIALS]
         source = known[:1] or others[:1]
+        passed = [part for part in name.others if part in self._always and part not in source]
+        if passed and "source" not in told:
+            said = "Folders that all pictures are in name neither source nor editor"
+            self._assume(said, f"{'/'.join(passed)} (source: {''.join(source)})")
         extra = [] if "source" in told else [part for part in others if part not in source]
         if extra:
             said = "Folders that are neither source nor a known variant are part of the cycle"
-            self._assume(said, "/".join(extra))
+            self._assume(said, f"{'/'.join(extra)} (source: {''.join(source)})")
         found = Variant(settings=_axes(told))
         for one in map(
             parse_variant, [str(told["variant"])] if "variant" in told else name.variants
@@ -169,6 +213,8 @@ class _Reader:
             )
         rest = "-".join(word for word in (found.rest, *extra) if word)
         if found.cycle:
+            if "variant" not in told:
+                self._assume("Cycles are told by words in the names", "/".join(name.variants))
             return replace(found, rest=rest), source, ""
         kind: CycleKind = self._wishes.kind or "replicate"
         assumed = "" if self._wishes.kind else "No cycle is named: taken as replication (--kind)"
@@ -262,7 +308,10 @@ class _Reader:
             seed=number if one.step else None,
         )
         if one.place is None:
-            self._assume("Rows whose picture is not there are recorded as missing", one.name)
+            self._assume(
+                "Rows whose picture is not there are recorded as missing",
+                one.name or "rows without a file name",
+            )
             detail = f"listed as {one.name or 'a row without a picture'}, which is not there"
             frame = replace(frame, outcome="missing", detail=detail)
         self._finds.frames.append(frame)

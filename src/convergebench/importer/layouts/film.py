@@ -21,6 +21,7 @@ from convergebench.cycle import CYCLE_EDITS, CycleKind
 from convergebench.errors import ImportProblem
 from convergebench.frame import MAX_PIXELS
 from convergebench.importer.found import (
+    IMAGES,
     Finds,
     FoundCycle,
     FoundFrame,
@@ -39,6 +40,13 @@ VIDEOS: Final = (".mp4", ".m4v", ".mov", ".webm", ".mkv", ".avi")
 ANIMATIONS: Final = (".gif", ".webp", ".apng", ".png")
 FRAME_LIMIT: Final = 20_000
 """Most frames that are taken of one film."""
+_TOLD_BY_OTHERS: Final = frozenset(
+    (*IMAGES, ".csv", ".tsv", ".json", ".jsonl", ".parquet", ".tar", ".tgz", ".gz", ".zst", ".zip")
+)
+"""Endings of pictures, tables and archives: a folder with those beside films is no folder of films.
+
+Other files (a README, a thumbnail cache) tell nothing.
+"""
 SPARE_DISK: Final = 256 << 20
 """Bytes that unpacking leaves free on the disk."""
 
@@ -67,22 +75,34 @@ def _recognise(look: Look) -> str:
         return ""
     films = [path for path in look.files if path.lower().endswith(VIDEOS)]
     moving = [path for path in look.files if path.lower().endswith(ANIMATIONS)]
-    if len(films) + len(moving) < len(look.files):
+    other = [p for p in look.files if os.path.splitext(p)[1].lower() in _TOLD_BY_OTHERS]
+    if not films + moving or any(path not in films + moving for path in other):
         return ""
     # Pictures are films only when they move; the first one tells, to open no more than one.
     if moving and not _moves(Path(look.place(moving[0]).path)):
         return ""
-    return f"a film ({look.files[0]})" if len(look.files) == 1 else f"{len(look.files)} films"
+    found = sorted(films + moving)
+    return f"a film ({found[0]})" if len(found) == 1 else f"{len(found)} films"
+
+
+def is_still(path: Path) -> bool:
+    """Whether a file is a picture that does not move."""
+    return _animated(path) is False
 
 
 def _moves(path: Path) -> bool:
+    return _animated(path) is True
+
+
+def _animated(path: Path) -> bool | None:
+    """Whether a picture moves; None when it is none."""
     from PIL import Image
 
     try:
         with warnings.catch_warnings(action="ignore"), Image.open(path) as picture:
             return bool(getattr(picture, "is_animated", False))
     except (OSError, ValueError, SyntaxError, Image.DecompressionBombError):
-        return False
+        return None
 
 
 def _read(look: Look, wishes: Wishes) -> Finds:
@@ -113,11 +133,21 @@ def _read(look: Look, wishes: Wishes) -> Finds:
     spool = Path(tempfile.mkdtemp(prefix="convergebench-film-"))
     finds.cleanup = lambda: shutil.rmtree(spool, ignore_errors=True)
     try:
-        for number, (name, source) in enumerate(_sources(films, wishes).items()):
+        sources = _sources(films, wishes)
+        owners = _owners(films, wishes)
+        if owners:
+            finds.notes = [
+                "Folders are taken as editors and films as sources, because several folders have "
+                "films of the same name; --editor NAME says that they are all of one editor.",
+                *finds.notes[0 if wishes.editor else 1 :],
+            ]
+        for number, name in enumerate(films):
+            source = os.path.basename(sources[name]) if owners else sources[name]
+            owner = owners.get(name) or editor
             film = Film(name, Path(look.place(name).path))
             folder = spool / f"{number:05d}"
             folder.mkdir()
-            finds.frames += _frames(film, Track(source, cycle, editor), wishes.every, folder)
+            finds.frames += _frames(film, Track(source, cycle, owner), wishes.every, folder)
             finds.notes += _notes(film, wishes.every)
     except BaseException:
         finds.cleanup()
@@ -131,6 +161,15 @@ def _sources(films: list[str], wishes: Wishes) -> dict[str, str]:
         return {films[0]: wishes.source or Path(films[0]).stem}
     stems = [os.path.splitext(path)[0] for path in films]
     return {p: stem if stems.count(stem) == 1 else p for p, stem in zip(films, stems, strict=True)}
+
+
+def _owners(films: list[str], wishes: Wishes) -> dict[str, str]:
+    """An editor for each film, where several folders have films of the same name."""
+    stems = [Path(path).stem for path in films]
+    folders = {path: os.path.dirname(path).replace("/", "_") for path in films}
+    alike = {(folders[path], stem) for path, stem in zip(films, stems, strict=True)}
+    known = [stem for folder, stem in alike if folder]
+    return folders if not wishes.editor and len(set(known)) < len(known) else {}
 
 
 def _frames(film: Film, track: Track, every: int, folder: Path) -> list[FoundFrame]:

@@ -10,6 +10,7 @@ import csv
 import io
 import json
 import os
+import re
 import shutil
 import tempfile
 from collections.abc import Callable, Iterator, Mapping
@@ -41,6 +42,10 @@ COLUMNS: Final[Mapping[str, tuple[str, ...]]] = {
 
 _SYNONYMS: Final = {"editor": "model", "cycle": "variant", "repeat": "run"}
 """What users call some of these when they name a column, as for tables of scores."""
+
+_MADE: Final = frozenset(("output", "edited", "result", "generated"))
+_GIVEN: Final = frozenset(("input", "source", "original", "initial", "reference", "mask"))
+"""Words in the names of columns of pictures: made by the editor, or given to it."""
 
 ROWS_AT_ONCE: Final = 16
 """Rows of pictures held in memory at a time."""
@@ -95,19 +100,21 @@ def metadata_rows(look: Look, table: str, columns: Mapping[str, str]) -> Iterato
     mapped = _mapped(_header(look, table), columns)
     for told in _table(look, table):
         fields = _fields(told, mapped)
-        name = os.path.normpath(f"{folder}/{fields.pop('file', '')}".lstrip("/")).replace("\\", "/")
+        file = fields.pop("file", "")
+        name = os.path.normpath(f"{folder}/{file}".lstrip("/")).replace("\\", "/") if file else ""
         yield Row(fields, name, look.place(name) if name in known else None, table)
 
 
 def shard_rows(
-    look: Look, shards: list[str], columns: Mapping[str, str]
+    look: Look, shards: list[str], columns: Mapping[str, str], notes: list[str]
 ) -> tuple[list[Row], Callable[[], None]]:
     """The rows of Parquet shards, their pictures spooled; and how to remove those.
 
-    Raises ImportProblem.
+    What was chosen among several columns of pictures goes to `notes`. Raises ImportProblem.
     """
     import polars as pl
 
+    chosen = {name: _chosen(look, name, columns, notes) for name in shards}
     needed = sum(os.stat(look.place(name).path).st_size for name in shards)
     if shutil.disk_usage(tempfile.gettempdir()).free < needed:
         raise ImportProblem(
@@ -119,7 +126,7 @@ def shard_rows(
     try:
         for number, shard in enumerate(shards):
             (folder := spool / f"{number}").mkdir()
-            rows += _spooled(look, shard, columns, folder)
+            rows += _spooled(look, shard, chosen[shard], columns, folder)
     except BaseException as error:
         shutil.rmtree(spool, ignore_errors=True)
         if isinstance(error, pl.exceptions.PolarsError | OSError):
@@ -128,13 +135,15 @@ def shard_rows(
     return rows, lambda: shutil.rmtree(spool, ignore_errors=True)
 
 
-def _spooled(look: Look, shard: str, columns: Mapping[str, str], folder: Path) -> Iterator[Row]:
+def _spooled(
+    look: Look, shard: str, picture: str, columns: Mapping[str, str], folder: Path
+) -> Iterator[Row]:
     import polars as pl
 
     schema = _schema(look, shard)
-    picture = _pictures(schema)[0]
+    pictures = _pictures(schema)
     scan = pl.scan_parquet(look.place(shard).path)
-    mapped = _mapped([name for name in schema if name != picture], columns)
+    mapped = _mapped([name for name in schema if name not in pictures], columns)
     wanted = [*dict.fromkeys(mapped.values()), picture]
     known = set(look.files)
     count = int(scan.select(pl.len()).collect().item())
@@ -169,18 +178,62 @@ def _pictures(schema: Mapping[str, polars.DataType]) -> list[str]:
     ]
 
 
+def _chosen(look: Look, shard: str, columns: Mapping[str, str], notes: list[str]) -> str:
+    """The column of the pictures that were made; with several, names must leave no doubt."""
+    pictures = _pictures(_schema(look, shard))
+    said = columns.get("image")
+    if said is not None:
+        if said not in pictures:
+            raise ImportProblem(
+                f"{shard} has no column of pictures called {said!r} (--column image); it has "
+                f"{', '.join(pictures)}"
+            )
+        return said
+    if len(pictures) == 1:
+        return pictures[0]
+    words = {name: set(re.split(r"[^a-z]+", name.lower())) for name in pictures}
+    given = [name for name in pictures if words[name] & _GIVEN]
+    made = [name for name in pictures if name not in given and words[name] & _MADE]
+    plain = [name for name in pictures if name not in given + made and name.lower() == "image"]
+    best = made or plain
+    if len(best) != 1 or len(given + made + plain) < len(pictures):
+        raise ImportProblem(
+            f"{shard} has several columns of pictures ({', '.join(pictures)}): say which one has "
+            f"the edited ones, as in --column image=NAME{' --layout banana100' * look.is_file}"
+        )
+    others = ", ".join(name for name in pictures if name != best[0])
+    note = (
+        f"Of several columns of pictures {best[0]} is read, by its name, and {others} is not; "
+        "--column image=NAME says otherwise."
+    )
+    if note not in notes:
+        notes.append(note)
+    return best[0]
+
+
 def _header(look: Look, name: str) -> list[str]:
-    """The columns of a table; of JSON lines the keys of the first."""
+    """The columns of a table; of JSON lines the keys of all of them."""
     if name.lower().endswith(".parquet"):
         return list(_schema(look, name))
     with open(look.place(name).path, encoding="utf-8-sig", errors="replace", newline="") as file:
         if name.lower().endswith(".csv"):
             return next(csv.reader(file), [])
-        try:
-            told = json.loads(file.readline() or "{}")
-        except ValueError:
-            return []
-    return list(told) if isinstance(told, dict) else []
+        found: dict[str, None] = {}
+        for number, line in enumerate(file, 1):
+            try:
+                told = _json(line, f"{name}, line {number}")
+            except ValueError:
+                continue  # whoever reads the rows says so
+            found |= dict.fromkeys(told) if isinstance(told, dict) else {}
+    return list(found)
+
+
+def _json(line: str, where: str) -> Any:
+    """What a line says; nothing for a blank one. Raises ValueError, ImportProblem."""
+    try:
+        return json.loads(line) if line.strip() else {}
+    except RecursionError as error:
+        raise ImportProblem(f"{where}: nested too deeply to be read") from error
 
 
 def _table(look: Look, name: str) -> Iterator[Mapping[str, Any]]:
@@ -197,7 +250,7 @@ def _table(look: Look, name: str) -> Iterator[Mapping[str, Any]]:
         if not line.strip():
             continue
         try:
-            told = json.loads(line)
+            told = _json(line, f"{name}, line {number}")
         except ValueError as error:
             raise ImportProblem(f"{name}, line {number}: not valid JSON: {error}") from error
         if not isinstance(told, dict):

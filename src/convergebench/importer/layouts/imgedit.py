@@ -26,6 +26,9 @@ from convergebench.importer.layouts.imgedit_annotation import (
 from convergebench.importer.layouts.turns import Session, gather, name_editors
 from convergebench.importer.layouts.wording import counted
 
+PEEKED: Final = 8
+"""How many annotations are opened to see whether one is ImgEdit's, the likeliest first."""
+
 PEEK: Final = 8_000_000
 """Largest annotation that is opened to recognise a folder."""
 
@@ -49,14 +52,15 @@ def _recognise(look: Look) -> str:
         return ""
     told = [p for p in look.files if p.lower().endswith((".json", ".jsonl"))]
     told.sort(key=lambda path: (not task_of(path), "turn" not in path.lower(), path))
-    if not told or os.path.getsize(look.place(told[0]).path) > PEEK:
-        return ""
-    try:
-        first = next(entries(look, told[0]), None)  # only the likeliest file is opened
-    except ImportProblem:
-        return ""
-    if first and isinstance(first[1], dict) and isinstance(first[1].get("turn1"), str):
-        return f"{told[0]} has turns as in ImgEdit's benchmark"
+    for path in told[:PEEKED]:
+        if look.place(path).size > PEEK:
+            continue
+        try:
+            first = next(entries(look, path), None)
+        except ImportProblem:
+            continue
+        if first and isinstance(first[1], dict) and isinstance(first[1].get("turn1"), str):
+            return f"{path} has turns as in ImgEdit's benchmark"
     return ""
 
 

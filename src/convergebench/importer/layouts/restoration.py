@@ -28,6 +28,9 @@ from convergebench.importer.layouts.wording import counted, shown
 INPUTS: Final = frozenset(("input", "inputs", "lq", "lr", "degraded", "noisy"))
 """Names of the folder of degraded pictures, in small letters."""
 
+ASIDE = ("mask", "masks")
+"""Folders that are neither method nor truth, and are not read."""
+
 TRUTHS: Final = frozenset(("gt", "truth", "target", "hr", "clean", "ground_truth"))
 """Names of the folder of ground truths, in small letters."""
 
@@ -85,7 +88,7 @@ def recognise(look: Look) -> str:
         return ""
     tops = {name.split("/")[0] for name in look.images if "/" in name}
     given = [top for top in tops if is_input_folder(top)]
-    methods = [top for top in tops if top not in given and top.lower() not in TRUTHS]
+    methods = [top for top in tops if top not in given and top.lower() not in (*TRUTHS, *ASIDE)]
     if len(given) != 1 or not methods:
         return ""
     inputs = _index(look, given[0])
@@ -112,7 +115,8 @@ def read(look: Look, wishes: Wishes) -> Finds:
     used |= _sources(look, inputs, truths, names, finds)
     outputs = []
     for file in look.images:
-        if "/" in file and file.split("/")[0] not in (given, truth):
+        top = file.split("/")[0]
+        if "/" in file and top not in (given, truth) and top.lower() not in ASIDE:
             told = _output(file, inputs)
             if told:
                 outputs.append(told)

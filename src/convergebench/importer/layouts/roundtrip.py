@@ -10,7 +10,7 @@ import fnmatch
 import os
 import re
 from dataclasses import dataclass, replace
-from typing import Final
+from typing import Final, Literal
 
 from convergebench.errors import ImportProblem
 from convergebench.importer.found import (
@@ -28,7 +28,7 @@ from convergebench.importer.found import (
 from convergebench.importer.layouts.evaluations import Evaluation, Results, read_results
 from convergebench.importer.layouts.wording import counted, shown
 
-_FRAME = re.compile(r"I(\d+)_(source|forward|backward)")
+_FRAME = re.compile(r"I(\d+)_(source|forward|backward)", re.I)
 _NUMBERED = re.compile(r"(.*?\d+(?:_\d+)*)_(.+)")
 
 
@@ -80,11 +80,11 @@ def _chains(look: Look) -> tuple[list[_Chain], list[str]]:
     for name in look.files:
         folder, _, base = name.rpartition("/")
         told = _FRAME.fullmatch(os.path.splitext(base)[0]) if name in pictures else None
-        number = int(told[1]) if told else 0
-        if told is None or (told[2] == "source") != (number == 0):
+        number, way = (int(told[1]), told[2].lower()) if told else (0, "")
+        if told is None or (way == "source") != (number == 0):
             rest.append(name)
             continue
-        step = 2 * number - (told[2] == "forward")
+        step = 2 * number - (way == "forward")
         frames.setdefault(folder, []).append((step, name))
     chains = []
     for folder, found in sorted(frames.items()):
@@ -174,16 +174,13 @@ class _Reader:
         first = told[0] if told else None
         name = chain.name if chain else told[0].name
         stem, pair = (first.stem, first.pair) if first else self._split(name)
-        for what, values in (
-            ("model", {e.model for e in told if e.model}),
-            ("prompts", {" / ".join(p or "?" for p in e.prompts) for e in told if any(e.prompts)}),
-        ):
-            if len(values) > 1:
-                self._finds.conflicts.append(Conflict(f"{name}: {what}", tuple(sorted(values))))
-        prompts = next((e.prompts for e in told if any(e.prompts)), (None, None))
+        model = _agreed(name, "model", [(e.file, e.model) for e in told])
+        forward = _agreed(name, "forward prompt", [(e.file, e.prompts[0]) for e in told])
+        backward = _agreed(name, "backward prompt", [(e.file, e.prompts[1]) for e in told])
+        prompts = forward, backward
         category = next((e.category for e in told if e.category), "")
         cycle = self._cycle(pair, prompts, category)
-        track = Track(stem, cycle, self._editor(chain, told))
+        track = Track(stem, cycle, self._editor(chain, model or ""))
         image_type = next((e.image_type for e in told if e.image_type), "")
         if image_type or stem not in self._finds.sources:
             self._finds.sources[stem] = FoundSource(category=image_type)
@@ -201,12 +198,22 @@ class _Reader:
                 prompt = prompts[(step - 1) % 2]
                 self._finds.frames.append(FoundFrame(track, step, None, prompt, "failed", reason))
         scored = [r for e in told for r in e.rounds if not r.reason or 2 * r.number in have]
+        if any(r.values and r not in scored for e in told for r in e.rounds):
+            self._assume("Values of rounds that failed are not read", name)
         for one in scored:
             for metric, claim in one.values.items():
-                self._claims.setdefault((track, 2 * one.number, metric), []).append(claim)
-        for step in sorted({2 * one.number for one in scored} if chain is None else ()):
-            self._finds.frames.append(FoundFrame(track, step, None, prompts[1], "reported"))
-        self._expect(track, have, told, chain)
+                step = 2 * one.number - (metric in one.forward)
+                self._claims.setdefault((track, step, metric), []).append(claim)
+        ends = {2 * one.number for one in scored}
+        known = {2 * one.number for one in scored if one.values or chain is None}
+        without = {step for end in known for step in (end - 1, end)} - have - set(failed)
+        for step in sorted(without):
+            prompt = prompts[(step - 1) % 2]
+            self._finds.frames.append(FoundFrame(track, step, None, prompt, "reported"))
+        if without and chain:
+            words = "Scored in the results file without a picture, and kept as reported"
+            self._assume(words, f"{name} steps {', '.join(map(str, sorted(without)))}")
+        self._expect(track, have | ends, told, chain)
 
     def _failed(self, chain: _Chain | None, told: list[Evaluation]) -> dict[int, str]:
         """The steps that the results call failed: the first of the round without a picture."""
@@ -217,8 +224,8 @@ class _Reader:
             failed.setdefault(forward + (forward in have or chain is None), one.reason)
         whole = next((e for e in told if e.reason), None)
         if whole and not failed:
-            ends = [2 * r.number for e in told for r in e.rounds]
-            last = max([*have, *(() if chain else ends)], default=0)
+            ends = [2 * r.number for e in told for r in e.rounds if r.values or chain is None]
+            last = max([*have, *ends], default=0)
             # A chain with all its pictures has no next step that could have failed.
             complete = last == 2 * self._results.rounds.get(whole.file, 0)
             failed[last + (not complete)] = whole.reason
@@ -270,8 +277,7 @@ class _Reader:
         self._finds.cycles[name] = FoundCycle("round-trip", told, category)
         return name
 
-    def _editor(self, chain: _Chain | None, told: list[Evaluation]) -> str:
-        named = next((e.model for e in told if e.model), "")
+    def _editor(self, chain: _Chain | None, named: str) -> str:
         if not named and chain:
             near = {e.model for e in self._results.evaluations if e.model and _beside(chain, e)}
             near = near or {
@@ -304,7 +310,9 @@ class _Reader:
             kept = distinct if self._wishes.conflicts == "repeat" else distinct[:1]
             for repeat, (value, note) in enumerate(kept):
                 other = replace(track, repeat=repeat) if repeat else track
-                self._finds.scores.append(FoundScore(other, step, metric, value, note))
+                against: Literal["home", "none"] = "none" if step % 2 else "home"
+                score = FoundScore(other, step, metric, value, note, against)
+                self._finds.scores.append(score)
                 if repeat:
                     reported.add((other, step))
         for other, step in sorted(reported, key=lambda key: (str(key[0]), key[1])):
@@ -314,6 +322,21 @@ class _Reader:
         names = self._assumed.setdefault(words, [])
         if name not in names:
             names.append(name)
+
+
+def _agreed(chain: str, what: str, told: list[tuple[str, str | None]]) -> str | None:
+    """What all results files say of a chain. Raises ImportProblem where they differ."""
+    said: dict[str, str] = {}
+    for file, value in told:
+        if value:
+            said.setdefault(value, file)
+    if len(said) > 1:
+        (first, here), (other, there) = list(said.items())[:2]
+        raise ImportProblem(
+            f"{chain}: its {what} is {first!r} in {here} and {other!r} in {there}. One folder is "
+            "one chain: take away the file that is not about it, or import each with its folder."
+        )
+    return next(iter(said), None)
 
 
 def _beside(chain: _Chain, told: Evaluation) -> bool:

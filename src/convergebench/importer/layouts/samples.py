@@ -12,7 +12,9 @@ import json
 import math
 import os
 import re
-from dataclasses import dataclass, field
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 from functools import cache
 from typing import Any, Final, Literal, get_args
 
@@ -21,7 +23,15 @@ from pydantic import ValidationError
 from convergebench import registry
 from convergebench.chain import Call, Outcome, Settings
 from convergebench.errors import ConvergeBenchError, ImportProblem, explain
-from convergebench.importer.found import IMAGES
+from convergebench.importer.found import (
+    IMAGES,
+    Conflict,
+    Finds,
+    FoundFrame,
+    FoundScore,
+    Track,
+)
+from convergebench.importer.layouts.wording import shown
 
 FIELDS: Final = {
     "source": ("source", "source_id", "image", "image_id", "img_id"),
@@ -236,3 +246,34 @@ def compared_with(metric: str) -> Literal["home", "none"]:
     except ConvergeBenchError:
         return "home"
     return "none" if spec.kind == "no-reference" else "home"
+
+
+def settle(
+    scores: Mapping[tuple[Track, int, str], list[FoundScore]], finds: Finds, *, repeat: bool
+) -> None:
+    """Each score once; values that differ are conflicts, and repeats where that is wished."""
+    finds.keys = len(scores)
+    last: Counter[Track] = Counter()
+    for frame in finds.frames:
+        alike = replace(frame.track, repeat=0)
+        last[alike] = max(last[alike], frame.track.repeat)
+    others: dict[tuple[Track, int], Track] = {}
+    apart: dict[tuple[Track, int], None] = {}
+    for (track, step, metric), known in scores.items():
+        finds.scores.append(known[0])
+        if len(known) == 1:
+            continue
+        values = tuple(f"{score.value}" for score in known)
+        finds.conflicts.append(Conflict(f"{track}: step {step}: {metric}", values))
+        for index, score in enumerate(known[1:] if repeat else ()):
+            if (track, index) not in others:
+                # Beyond every repeat that the samples name, so that no two chains are mixed up.
+                alike = replace(track, repeat=0)
+                last[alike] += 1
+                others[track, index] = replace(track, repeat=last[alike])
+            finds.scores.append(replace(score, track=others[track, index]))
+            apart[others[track, index], step] = None
+    finds.frames += [FoundFrame(track, step, None, outcome="reported") for track, step in apart]
+    if apart:
+        tracks = {str(track) for track, _ in apart}
+        finds.notes.append(f"Scores that differ are kept without pictures as {shown(tracks)}.")

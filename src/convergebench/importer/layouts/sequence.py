@@ -6,6 +6,7 @@ import os
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Final
 
 from convergebench.cycle import CYCLE_EDITS
@@ -19,7 +20,7 @@ from convergebench.importer.found import (
     Track,
     Wishes,
 )
-from convergebench.importer.layouts import hub, restoration, variants
+from convergebench.importer.layouts import film, hub, restoration, variants
 from convergebench.importer.layouts.stems import split_number
 from convergebench.importer.layouts.wording import counted, shown
 
@@ -39,15 +40,21 @@ def recognise(look: Look) -> str:
     """Why this is a numbered sequence, or nothing."""
     if look.is_file or not look.images:
         return ""
-    folders = {name.rpartition("/")[0] for name in look.images}
+    named = _sourced(look, list(_numbered(look)), 0)
+    folders = {one.folder for one in named}
     if any("/" in folder for folder in folders) or ("" in folders and len(folders) > 1):
         return ""
-    others = restoration.is_input_folder, variants.is_run, variants.is_variant
+    others = restoration.is_input_folder, variants.is_run
     if any(other(folder) for folder in folders for other in others):
         return ""
-    named = list(_numbered(look))
-    films = all(name.lower().endswith(".gif") for name in look.images)
-    if len(named) < len(look.images) or films or hub.find_tables(look, {}).metadata:
+    # A contact sheet beside the steps changes nothing; a folder of photographs is no sequence.
+    extra = len(look.images) - len(named)
+    if extra and (len(named) < 3 or extra * 3 > len(named)):
+        return ""
+    gifs = all(one.file.lower().endswith(".gif") for one in named)
+    if gifs and not film.is_still(Path(look.place(named[0].file).path)):
+        return ""
+    if hub.find_tables(look, {}).metadata:
         return ""
     groups = _groups(named)
     if not all(_counts(group) for group in groups.values()):
@@ -65,6 +72,8 @@ def read(look: Look, wishes: Wishes) -> Finds:
             f"{look.root} has no pictures whose names end with a number (NAME_0.png, NAME_1.png "
             "…); name another layout with --layout, or describe the names with --pattern"
         )
+    steps = len(named)
+    named = _sourced(look, named, wishes.first)
     kind = wishes.kind or "replicate"
     wanted = CYCLE_EDITS.get(kind)
     if wishes.prompts and wanted and len(wishes.prompts) != wanted:
@@ -77,15 +86,21 @@ def read(look: Look, wishes: Wishes) -> Finds:
     used = {one.file for one in named}
     finds = Finds(unread=[name for name in look.files if name not in used])
     finds.cycles[cycle] = FoundCycle(kind, wishes.prompts)
-    if not wishes.editor:
+    tracks = _tracks(named, look, wishes, finds)
+    if not all(owner for owner, _ in tracks) and not wishes.editor:
         finds.notes.append(f"The editor is called {editor!r}, after the folder (--editor).")
+    if named[steps:]:
+        told = shown(one.file for one in named[steps:])
+        finds.notes.append(f"Taken as the source, step 0, by the name: {told}.")
+    left = [name for name in look.images if name not in used]
+    if left:
+        finds.notes.append(f"Pictures without a number are not read: {shown(left)}.")
     if not wishes.kind:
         finds.notes.append(
             "Taken as replication: every frame should equal the source; --kind says otherwise."
         )
-    groups = _groups(named)
-    for source, group in sorted(_sources(groups, look, wishes).items()):
-        track = Track(source, cycle, editor)
+    for (owner, source), group in sorted(tracks.items()):
+        track = Track(source, cycle, owner or editor)
         if wishes.steps:
             finds.expected[track] = wishes.steps
         _steps(track, group, look, wishes, finds)
@@ -128,11 +143,56 @@ def _numbered(look: Look) -> Iterator[_Named]:
             yield _Named(file, folder, *told)
 
 
+def _sourced(look: Look, named: list[_Named], first: int) -> list[_Named]:
+    """With `source.png` as the first of the only sequence of its folder, where that has none."""
+    told = {one.file for one in named}
+    beside = _groups(named)
+    added = []
+    for file in look.images:
+        folder, _, base = file.rpartition("/")
+        if file in told or os.path.splitext(base)[0].lower() not in variants.SOURCE_NAMES:
+            continue
+        near = [(prefix, group) for (at, prefix), group in beside.items() if at == folder]
+        if len(near) == 1 and min(one.number for one in near[0][1]) == first + 1:
+            added.append(_Named(file, folder, near[0][0], first, True))
+    places = Counter(one.folder for one in added)
+    return named + [one for one in added if places[one.folder] == 1]
+
+
 def _groups(named: list[_Named]) -> dict[tuple[str, str], list[_Named]]:
     groups: dict[tuple[str, str], list[_Named]] = {}
     for one in named:
         groups.setdefault((one.folder, one.prefix), []).append(one)
     return groups
+
+
+def _tracks(
+    named: list[_Named], look: Look, wishes: Wishes, finds: Finds
+) -> dict[tuple[str, str], list[_Named]]:
+    """Editor (empty where no folder names it) and source of each group."""
+    groups = _groups(named)
+    folders = {folder for folder, _ in groups}
+    shared = Counter(prefix for folder, prefix in groups if folder and prefix)
+    if not wishes.editor and max(shared.values(), default=0) > 1:
+        finds.notes.append(
+            f"Folders are taken as editors ({shown(folders - {''})}) and the names before the "
+            f"numbers as sources ({shown(shared)}), because several folders have the same; "
+            "--editor NAME says that they are all of one editor, and makes each folder a source."
+        )
+        found: dict[tuple[str, str], list[_Named]] = {}
+        for (folder, prefix), group in groups.items():
+            owner = folder.replace("/", "_")
+            source = prefix or wishes.source or owner or look.root.resolve().name
+            while (owner, source) in found:
+                source += "_"
+            found[owner, source] = group
+        return found
+    if len(folders) > 1 and not wishes.editor:
+        finds.notes.append(
+            f"Each folder is taken as a source ({shown(folders - {''})}); if they are editors, say "
+            "--pattern '{editor}/…{step}.png'."
+        )
+    return {("", source): group for source, group in _sources(groups, look, wishes).items()}
 
 
 def _sources(
@@ -162,4 +222,5 @@ LAYOUT: Final = Layout(
     summary="numbered pictures: NAME_step_0.png, NAME_step_1.png …, or a folder of them per source",
     recognise=recognise,
     read=read,
+    general=True,
 )

@@ -175,7 +175,8 @@ _SOURCES: Final = frozenset(
         "seed_images",
     )
 )
-_SOURCE: Final = frozenset(("source", "initial", "original", "input", "reference"))
+SOURCE_NAMES: Final = frozenset(("source", "initial", "original", "input", "reference"))
+"""Names of pictures that are a source, in small letters."""
 _RUN_WITHIN = re.compile(
     r"(?:^|[-_ ])((?:run|repeat|rep|trial)[-_ ]?\d+)(?:$|[-_ ])", re.IGNORECASE
 )
@@ -214,7 +215,7 @@ def parse_path(name: str) -> PathName:
     if told.apart:
         told.others, told.step, told.is_source = [stem], 0, True
         return told
-    if stem.lower() in _SOURCE:
+    if stem.lower() in SOURCE_NAMES:
         told.step, told.is_source = 0, True
         told.apart = told.run is None
         return told

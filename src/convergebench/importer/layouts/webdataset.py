@@ -19,7 +19,6 @@ from convergebench.cycle import CYCLE_EDITS, CycleKind
 from convergebench.errors import ImportProblem
 from convergebench.importer.found import (
     IMAGES,
-    Conflict,
     Finds,
     FoundCycle,
     FoundFrame,
@@ -37,9 +36,10 @@ from convergebench.importer.layouts.samples import (
     from_json,
     from_key,
     our_metric,
+    settle,
 )
 from convergebench.importer.layouts.shards import SHARDS, Member, Shard, Stream
-from convergebench.importer.layouts.wording import counted
+from convergebench.importer.layouts.wording import counted, shown
 
 KINDS: Final = get_args(CycleKind)
 _FIRST: Final = frozenset(("source", "input", "original"))
@@ -54,7 +54,7 @@ class Sample:
     key: str
     shard: Shard
     pictures: list[tuple[str, Place]] = field(default_factory=list)
-    told: Told | None = None
+    about: tuple[bytes, str] | None = None
     text: str | None = None
 
 
@@ -69,7 +69,10 @@ class _Reading:
     spooled: int = 0
     kinds: dict[str, set[str]] = field(default_factory=lambda: defaultdict(set))
     prompts: dict[str, dict[int, set[str | None]]] = field(default_factory=dict)
-    scores: dict[tuple[Track, int, str], FoundScore] = field(default_factory=dict)
+    named: set[str] = field(default_factory=set)
+    scores: dict[tuple[Track, int, str], list[FoundScore]] = field(default_factory=dict)
+    adrift: Counter[str] = field(default_factory=Counter)
+    early: Counter[str] = field(default_factory=Counter)
     unread: Counter[str] = field(default_factory=Counter)
     unused: Counter[str] = field(default_factory=Counter)
     assumed: Counter[str] = field(default_factory=Counter)
@@ -141,8 +144,7 @@ def _add(sample: Sample, member: Member, ending: str, stream: Stream, reading: _
     if last in IMAGES:
         sample.pictures.append((variant.strip("."), _place(name, member, last, stream, reading)))
     elif ending == "json":
-        sample.told = from_json(stream.text(member), name)
-        reading.unused.update(sample.told.unused)
+        sample.about = stream.text(member), name
     elif ending == "txt":
         sample.text = stream.text(member).decode("utf-8", "replace").strip() or None
     else:
@@ -165,18 +167,23 @@ def _take(sample: Sample | None, reading: _Reading) -> None:
     """Turn a sample into frames and scores."""
     if sample is None:
         return
-    if not sample.pictures and sample.told is None:
-        if sample.text is not None:
+    where, ruled = f"{sample.shard.name}: sample {sample.key}", from_key(sample.key)
+    told = _told(sample, ruled)
+    own = ruled.step if told is None or told.step is None else told.step
+    if told is None or (not sample.pictures and (own is None or sample.about is None)):
+        # A file about the whole dataset (info.json), or a text alone, is no step of a chain.
+        if sample.about or sample.text is not None:
             reading.unread[f"{sample.shard.name}: samples without a picture"] += 1
+        reading.adrift.update(list(told.scores) if told else ())
         return
-    where = f"{sample.shard.name}: sample {sample.key}"
-    told, ruled = sample.told or Told(), from_key(sample.key)
+    reading.unused.update(told.unused)
     track = _track(told, ruled, reading, where)
     prompt = told.prompt or sample.text
-    own = told.step if told.step is not None else ruled.step
-    placed = 0
+    first, placed = reading.wishes.first, 0
+    if own is not None:
+        own -= first
     for variant, place in sample.pictures:
-        step = _step(variant, own, len(sample.pictures))
+        step = _step(variant, own, len(sample.pictures), first)
         if step is None and variant.lower() in _MADE:
             raise ImportProblem(
                 f"{where} does not say its step: expected a field 'step' in its JSON, a name as in "
@@ -185,20 +192,42 @@ def _take(sample: Sample | None, reading: _Reading) -> None:
         if step is None:
             reading.unread[f"{sample.shard.name}: .{variant}{os.path.splitext(place.name)[1]}"] += 1
             continue
+        if step < 0:
+            reading.unread[f"{sample.shard.name}: pictures before the source"] += 1
+            reading.early["picture"] += 1
+            continue
         _frame(track, step, place, prompt, told, reading, where)
         placed += 1
-    if not placed and own is not None and (told.outcome or told.scores):
+    if own is None:
+        reading.adrift.update(list(told.scores))
+        return
+    if own < 0:
+        reading.early["score"] += len(told.scores)
+        return
+    if not placed and (told.outcome or told.scores):
         _frame(track, own, None, prompt, told, reading, where)
     elif not placed:
         reading.unread[f"{sample.shard.name}: samples without a picture"] += 1
-    for name, value in told.scores.items() if own is not None else ():
-        _score(track, own or 0, name, value, reading)
+    for name, value in told.scores.items():
+        _score(track, own, name, value, reading)
 
 
-def _step(variant: str, own: int | None, pictures: int) -> int | None:
+def _told(sample: Sample, ruled: Told) -> Told | None:
+    """What a sample's JSON says; None for one that is none of ours. Raises ImportProblem."""
+    if sample.about is None:
+        return Told()
+    try:
+        return from_json(*sample.about)
+    except ImportProblem:
+        if sample.pictures or ruled.step is not None:
+            raise
+        return None
+
+
+def _step(variant: str, own: int | None, pictures: int, first: int) -> int | None:
     """The step of one of a sample's pictures, by the word or number before its ending."""
     if match := _NUMBER.fullmatch(variant):
-        return int(match[1])
+        return int(match[1]) - first
     if variant.lower() in _FIRST:
         return 0
     if variant.lower() not in _MADE:
@@ -222,6 +251,8 @@ def _track(told: Told, ruled: Told, reading: _Reading, where: str) -> Track:
     if cycle is None:
         cycle = wishes.kind or "free"
         reading.assumed["cycle"] += 1
+    else:
+        reading.named.add(cycle)
     if told.kind is not None and told.kind not in KINDS:
         raise ImportProblem(f"{where}: kind {told.kind[:40]!r} is none of {', '.join(KINDS)}")
     reading.kinds[cycle] |= {told.kind} if told.kind else set()
@@ -267,21 +298,17 @@ def _frame(
 def _score(track: Track, step: int, name: str, value: float | None, reading: _Reading) -> None:
     metric = our_metric(name)[0]
     score = FoundScore(track, step, metric, value, f"field {name}", compared_with(metric))
-    known = reading.scores.setdefault((track, step, metric), score)
-    if known is score:
-        return
-    if known.value == value:
+    known = reading.scores.setdefault((track, step, metric), [])
+    if any(other.value == value for other in known):
         reading.finds.collapsed += 1
-        return
-    values = (f"{known.value}", f"{value}")
-    reading.finds.conflicts.append(Conflict(f"{track}: step {step}: {metric}", values))
+    else:
+        known.append(score)
 
 
 def _finish(reading: _Reading) -> None:
     """Cycles, scores and everything that has to be said."""
     finds, notes = reading.finds, reading.finds.notes
-    finds.scores = list(reading.scores.values())
-    finds.keys = len(finds.scores)
+    settle(reading.scores, finds, repeat=reading.wishes.conflicts == "repeat")
     for cycle in sorted({frame.track.cycle for frame in finds.frames}):
         kind = _kind(cycle, reading)
         finds.cycles[cycle] = FoundCycle(kind, _prompts(cycle, kind, reading))
@@ -293,6 +320,17 @@ def _finish(reading: _Reading) -> None:
     if reading.assumed["cycle"]:
         samples = counted(reading.assumed["cycle"], "sample")
         notes.append(f"No cycle is named by {samples}. --cycle NAME names it.")
+    if reading.adrift:
+        count = counted(reading.adrift.total(), "score")
+        notes.append(
+            f"{count} not read, since nothing says of which step: {shown(reading.adrift)}. A field "
+            "'step' in the sample's JSON says it."
+        )
+    if early := [one for one in reading.early.items() if one[1]]:
+        notes.append(
+            f"{' and '.join(counted(count, what) for what, count in early)} not "
+            f"read: they come before number {reading.wishes.first}, which is the source's."
+        )
     if reading.unused:
         names = [name for name, _ in reading.unused.most_common(8)]
         more = f" and {len(reading.unused) - 8} more" if len(reading.unused) > 8 else ""
@@ -312,7 +350,7 @@ def _kind(cycle: str, reading: _Reading) -> CycleKind:
     if len(told) > 1:
         raise ImportProblem(f"cycle {cycle!r} has several kinds: {', '.join(sorted(told))}")
     for kind in KINDS:
-        if kind in told or (not told and kind == cycle.lower()):
+        if kind in told or (not told and kind == cycle.lower() and cycle in reading.named):
             found: CycleKind = kind
             return found
     reading.finds.notes.append(
