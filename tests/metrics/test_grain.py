@@ -77,7 +77,15 @@ def test_noise_equals_scikit_image(shape: tuple[int, int], want: float) -> None:
 @settings(deadline=None)
 @given(pictures)
 def test_noise_equals_the_slow_transform(pixels: Pixels) -> None:
-    assert value(noise, pixels) == pytest.approx(slow_noise(pixels), abs=1e-3)
+    assert value(noise, pixels) == pytest.approx(slow_noise(pixels), abs=1e-9)
+
+
+def test_the_smallest_details_count() -> None:
+    """97 − 56 √3 is 0.005, so its detail of 0.00016 must not be taken for 0."""
+    pixels = np.full((16, 16, 3), 201, np.uint8)
+    for at, level in (((3, 4), 186), ((4, 5), 150), ((5, 3), 97), ((6, 6), 56), ((7, 2), 41)):
+        pixels[at] = level
+    assert value(noise, pixels) == pytest.approx(slow_noise(pixels), abs=1e-9)
 
 
 @pytest.mark.parametrize("level", [3, 8, 20])

@@ -31,7 +31,7 @@ _MEDIAN_OF_NORMAL: Final = 0.6744897501960817
 @lift(
     MetricSpec(
         name="noise",
-        version="1-db2-mad-rgb",
+        version="2-db2-mad-rgb",
         kind="no-reference",
         higher_is_better=False,
         typical=(0, 30),
@@ -55,17 +55,18 @@ def noise(view: StepView) -> float:
     levels = []
     for plane in cv2.split(view.frame.pixels):
         sizes = np.abs(_diagonal_details(plane))
-        # what single precision leaves of 0 is far below the smallest real detail, 0.0045
-        sizes = sizes[sizes > 1e-3]
+        # Details are (p + q√3) / 32 with whole p, q below 10⁴: 0, or above 1e-6. Double precision
+        # leaves 1e-12 of a 0, single precision more than the smallest detail.
+        sizes = sizes[sizes > 1e-9]
         levels.append(float(np.median(sizes)) / _MEDIAN_OF_NORMAL if sizes.size else 0.0)
     return sum(levels) / 3
 
 
-def _diagonal_details(plane: NDArray[Any]) -> NDArray[np.float32]:
+def _diagonal_details(plane: NDArray[Any]) -> NDArray[np.float64]:
     """High-pass along both axes, every second sample; the border is mirrored."""
     before, after = _TAPS - 2, _TAPS - 1
     wide = cv2.copyMakeBorder(plane, before, after, before, after, cv2.BORDER_REFLECT)
-    every: NDArray[Any] = cv2.sepFilter2D(wide, cv2.CV_32F, _HIGH_PASS, _HIGH_PASS, anchor=(0, 0))
+    every: NDArray[Any] = cv2.sepFilter2D(wide, cv2.CV_64F, _HIGH_PASS, _HIGH_PASS, anchor=(0, 0))
     height, width = ((side + _TAPS - 1) // 2 for side in plane.shape)
     return every[: 2 * height : 2, : 2 * width : 2]
 
