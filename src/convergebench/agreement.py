@@ -32,6 +32,7 @@ from convergebench.errors import SettingsError
 from convergebench.metric import MetricSpec
 from convergebench.store import RunStore
 from convergebench.table import Cell, Table
+from convergebench.wording import counted
 
 if TYPE_CHECKING:
     import polars as pl
@@ -119,7 +120,7 @@ class ScoreAgreement:
         common = sum(group.common for group in self.groups)
         verb = "differs" if self.differing == 1 else "differ"
         title = (
-            f"{self.path}: of {_counted(common, 'score')} in common, {self.differing:,} {verb} by "
+            f"{self.path}: of {counted(common, 'score')} in common, {self.differing:,} {verb} by "
             f"more than {self.tolerance:g}"
         )
         names = ("published by", "with", "metric", "in common", "equal", "largest |Δ|", "mean |Δ|",
@@ -321,10 +322,6 @@ def _whose(row: Mapping[str, Any], names: Sequence[str]) -> list[Cell]:
     if row["source"] is None:
         return [row["chain"] if name == "source" else None for name in names]
     return [row[name] for name in names]
-
-
-def _counted(count: int, noun: str) -> str:
-    return f"{count:,} {noun}" if count == 1 else f"{count:,} {noun}s"
 
 
 def _plain(value: Any) -> Any:

@@ -28,7 +28,6 @@ from pydantic import ValidationError
 from convergebench.archive import structure
 from convergebench.archive.contents import (
     MANIFEST,
-    counted,
     digest_in,
     files_of,
     kind,
@@ -43,6 +42,7 @@ from convergebench.errors import BundleError, StoreBusy, StoreError
 from convergebench.store import RunInfo, RunStore
 from convergebench.table import Table
 from convergebench.verifier import check_records
+from convergebench.wording import counted
 
 Observer = Callable[[int, int], None]
 """Called with the bytes done and the bytes in all."""

@@ -230,10 +230,19 @@ CYCLE_EDITS: Final = {
 """How many edits a cycle of each kind has; `accumulate` and `free` take any number."""
 
 
+Reversibility = Literal["exact", "preserving", "ambiguous", "destroying", "inventing"]
+"""How well an ideal editor could come home: see `convergebench.reversibility`."""
+
+REVERSIBLE: Final = ("exact", "preserving", None)
+"""What the headline is made of; None is a cycle that nobody classified."""
+
+
 class Cycle(Record):
     """A versioned, repeating list of edits that knows where home is.
 
-    `called` is what an import found it called, where that is no legal name.
+    `called` is what an import found it called, where that is no legal name. `reversibility` says
+    whether an ideal editor could come home; cycles that are only partially reversible are reported
+    apart and kept out of the headline.
     """
 
     name: Name
@@ -244,10 +253,16 @@ class Cycle(Record):
     sources: tuple[str, ...] | None = None
     edit: Annotated[tuple[Edit, ...], Field(min_length=1)]
     called: str | None = None
+    reversibility: Reversibility | None = None
 
     @model_serializer(mode="wrap")
     def _without_the_newer(self, dump: SerializerFunctionWrapHandler) -> dict[str, Any]:
-        return without_empty(dump(self), "called")
+        return without_empty(dump(self), "called", "reversibility")
+
+    @property
+    def reversible(self) -> bool:
+        """Whether it counts in the headline."""
+        return self.reversibility in REVERSIBLE
 
     @model_validator(mode="after")
     def _shape(self) -> Self:

@@ -39,7 +39,8 @@ class Source(Record):
     """One source image: a file with its checksum, or a scene drawn by our own code.
 
     A source that scores were published for, and whose picture is not here, only says where it is.
-    `called` is what an import found it called, where that is no legal name.
+    `called` is what an import found it called, where that is no legal name. `address` is where the
+    file can be had, pinned to a commit; `origin` who made it, as its licence may want to be told.
     """
 
     name: Name
@@ -55,10 +56,12 @@ class Source(Record):
     regions: dict[str, Box] = Field(default_factory=dict)
     elsewhere: Annotated[str, Field(min_length=1)] | None = None
     called: str | None = None
+    address: Annotated[str, Field(pattern=r"^https?://\S+$")] | None = None
+    origin: str | None = None
 
     @model_serializer(mode="wrap")
     def _without_the_newer(self, dump: SerializerFunctionWrapHandler) -> dict[str, Any]:
-        return without_empty(dump(self), "elsewhere", "called")
+        return without_empty(dump(self), "elsewhere", "called", "address", "origin")
 
     @field_validator("regions")
     @classmethod

@@ -20,13 +20,14 @@ from typing import Any, Final
 
 from pydantic import ValidationError
 
-from convergebench.archive.contents import MANIFEST, counted, derived, kind
+from convergebench.archive.contents import MANIFEST, derived, kind
 from convergebench.archive.inspection import Bundle
 from convergebench.disk import Writing, hold_lock, make_directory, plain_errors, sync_directory
 from convergebench.errors import BundleError, explain
 from convergebench.store import FORMAT, RunInfo, RunStore
 from convergebench.suite import Suite
 from convergebench.table import Table
+from convergebench.wording import counted
 
 Observer = Callable[[int, int], None]
 """Called with the bytes done and the bytes in all."""

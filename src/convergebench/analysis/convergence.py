@@ -55,6 +55,11 @@ def floors(scores: pl.DataFrame, specs: Mapping[str, MetricSpec]) -> dict[str, f
     rows = current(scores, specs).filter(
         pl.col("chain").str.starts_with(FLOOR_PREFIX) & pl.col("value").is_not_null()
     )
+    return oriented_means(rows, specs)
+
+
+def oriented_means(rows: pl.DataFrame, specs: Mapping[str, MetricSpec]) -> dict[str, float]:
+    """By metric the mean of its oriented values, where it is finite."""
     found: dict[str, float] = {}
     for name, spec in specs.items():
         mine = rows.filter(pl.col("metric") == name)

@@ -21,6 +21,7 @@ from convergebench.comparisons import FLOOR_PREFIX, PUBLISHED
 from convergebench.gathering import Gathered
 from convergebench.metric import MetricSpec
 from convergebench.runspec import TRANSPORT
+from convergebench.wording import counted, shown
 
 SHOWN = 3
 """How many names or reasons a note spells out."""
@@ -91,8 +92,8 @@ def _ranking(told: Evidence) -> list[str]:
     notes = []
     if ranking.places:
         notes.append(
-            f"Ranked on {_count(len(ranking.common), 'chain')} (from "
-            f"{_count(ranking.sources, 'source')}) that all ranked editors completed; intervals "
+            f"Ranked on {counted(len(ranking.common), 'chain')} (from "
+            f"{counted(ranking.sources, 'source')}) that all ranked editors completed; intervals "
             "resample source images; a range of ranks means tied."
         )
         if ranking.sources == 1:
@@ -135,7 +136,7 @@ def _why_none(told: Evidence) -> str:
         waiting = [n for n, why in told.ranking.reasons.items() if why == NO_COMMON_CHAIN]
         least = min(waiting, key=lambda name: (told.whole.get(name, 0), name))
         return (
-            f"there is no chain that all of {_names(waiting)} completed; the fewest, "
+            f"there is no chain that all of {shown(waiting)} completed; the fewest, "
             f"{told.whole.get(least, 0)}, has {least}"
         )
     counts = Counter(told.ranking.reasons.values())
@@ -230,7 +231,7 @@ def _gaps(told: Evidence, name: str) -> list[str]:
     if len(null):
         counts = null.group_by("note").agg(pl.len()).sort("len", "note", descending=[True, False])
         reasons = [f"{why or 'not a number'} ({n})" for why, n in counts.iter_rows()]
-        notes.append(f"{name}: {_of_homecomings(len(null), made)} null: {_names(reasons)}.")
+        notes.append(f"{name}: {_of_homecomings(len(null), made)} null: {shown(reasons)}.")
     unscored = made.join(rows, on=["chain", "n"], how="anti")
     here = unscored.join(_pictured(told), on=["chain", "n"], how="semi")
     if len(here):
@@ -243,7 +244,7 @@ def _gaps(told: Evidence, name: str) -> list[str]:
 
 def _of_homecomings(count: int, made: pl.DataFrame) -> str:
     are = "is" if count == 1 else "are"
-    return f"{count} of {_count(len(made), 'homecoming')} {are}"
+    return f"{count} of {counted(len(made), 'homecoming')} {are}"
 
 
 def _unpublished(told: Evidence) -> list[str]:
@@ -256,7 +257,7 @@ def _unpublished(told: Evidence) -> list[str]:
     for metric, count in counts.iter_rows():
         named.setdefault(count, []).append(metric)
     return [
-        f"{', '.join(metrics)}: not published of {_count(count, 'homecoming')} whose pictures are "
+        f"{', '.join(metrics)}: not published of {counted(count, 'homecoming')} whose pictures are "
         "not here."
         for count, metrics in named.items()
     ]
@@ -283,7 +284,7 @@ def _inert(told: Evidence) -> list[str]:
         )
     elif unchecked:
         notes.append(
-            f"Inert check: not made for {_names(unchecked)}, which shares no scored first step "
+            f"Inert check: not made for {shown(unchecked)}, which shares no scored first step "
             f"with the transport control ({TRANSPORT})."
         )
     return notes
@@ -296,13 +297,13 @@ def _chains(told: Evidence) -> list[str]:
     if len(failed):
         counts = failed.group_by("ended").agg(pl.len()).sort("ended")
         words = ", ".join(f"{n} {outcome}" for outcome, n in counts.iter_rows())
-        notes.append(f"{len(failed)} of {_count(len(table), 'chain')} ended early: {words}.")
+        notes.append(f"{len(failed)} of {counted(len(table), 'chain')} ended early: {words}.")
     unfinished = table.filter(pl.col("ended").is_null() & (pl.col("length") < pl.col("steps")))
     open_ones = unfinished.filter(~pl.col("imported"))
     if len(open_ones):
         unborn = len(open_ones.filter(~pl.col("begun")))
         notes.append(
-            f"{len(open_ones)} of {_count(len(table), 'chain')} "
+            f"{len(open_ones)} of {counted(len(table), 'chain')} "
             f"{'is' if len(open_ones) == 1 else 'are'} not finished"
             + (f", {unborn} of them not begun" if unborn else "")
             + f". Go on with {_command(told, 'run', open_ones)}."
@@ -310,7 +311,7 @@ def _chains(told: Evidence) -> list[str]:
     short = unfinished.filter("imported")
     if len(short):
         notes.append(
-            f"{len(short)} of {_count(len(table.filter('imported')), 'imported chain')} "
+            f"{len(short)} of {counted(len(table.filter('imported')), 'imported chain')} "
             f"{'is' if len(short) == 1 else 'are'} shorter than the longest of "
             f"{'its' if len(short) == 1 else 'their'} cycle; "
             f"{'it was' if len(short) == 1 else 'they were'} imported so.{_remedy(told)}"
@@ -318,14 +319,14 @@ def _chains(told: Evidence) -> list[str]:
     gaps = count_outcomes(told.gathered.chains).get("missing", 0)
     if gaps:
         notes.append(
-            f"{_count(gaps, 'frame')} {'is' if gaps == 1 else 'are'} missing in the import: made "
+            f"{counted(gaps, 'frame')} {'is' if gaps == 1 else 'are'} missing in the import: made "
             "elsewhere, and not there. Homecomings among them have no value."
         )
     for run in told.gathered.runs:
         gone, named = absent_frames(run)
         if gone:
             notes.append(
-                f"{gone} of {_count(named, 'frame')}"
+                f"{gone} of {counted(named, 'frame')}"
                 + (f" of {run.name}" if told.gathered.several else "")
                 + f" {'is' if gone == 1 else 'are'} not on the disk; "
                 f"`convergebench verify RUN` names {'it' if gone == 1 else 'them'}."
@@ -334,7 +335,7 @@ def _chains(told: Evidence) -> list[str]:
     if len(homeless):
         cycles = sorted(set(homeless["cycle"]))
         notes.append(
-            f"{_count(len(homeless), 'chain')} of {_names(cycles)} "
+            f"{counted(len(homeless), 'chain')} of {shown(cycles)} "
             f"{'has' if len(homeless) == 1 else 'have'} no home that "
             f"{' and '.join(RANKED_BY)} can be measured against and "
             f"{'is' if len(homeless) == 1 else 'are'} not in the ranking."
@@ -361,7 +362,7 @@ def _remedy(told: Evidence) -> str:
     runs = "RUN …" if told.gathered.several else "RUN"
     return (
         f" `convergebench report {runs} --rounds {least}` compares what all editors have, the "
-        f"first {_count(least, 'homecoming')}."
+        f"first {counted(least, 'homecoming')}."
     )
 
 
@@ -382,12 +383,3 @@ def _command(
     runs = told.gathered.runs_of(chains["chain"]) if chains is not None else ()
     names = " and of ".join(runs or [run.name for run in told.gathered.runs])
     return f"`convergebench {verb} RUN{options}`, RUN being the directory of {names}"
-
-
-def _names(names: Sequence[str]) -> str:
-    rest = len(names) - SHOWN
-    return ", ".join(names[:SHOWN]) + (f" and {rest} more" if rest > 0 else "")
-
-
-def _count(count: int, noun: str) -> str:
-    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"

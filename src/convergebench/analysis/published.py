@@ -7,18 +7,18 @@ says so.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
 import polars as pl
 
-from convergebench.analysis.convergence import oriented
+from convergebench.analysis.convergence import oriented_means
 from convergebench.chain import Chain
 from convergebench.comparisons import FLOOR_PREFIX, GIVEN, PUBLISHED
 from convergebench.metric import MetricSpec
 from convergebench.registry import names
+from convergebench.wording import shown
 
 SHOWN: Final = 3
 
@@ -114,13 +114,7 @@ def given_floors(scores: pl.DataFrame, specs: Mapping[str, MetricSpec]) -> dict[
         & (pl.col("against") == GIVEN)
         & pl.col("value").is_not_null()
     )
-    found: dict[str, float] = {}
-    for name, spec in specs.items():
-        mine = rows.filter(pl.col("metric") == name)
-        mean = mine.select(oriented(spec, pl.col("value")).mean()).item() if len(mine) else None
-        if mean is not None and math.isfinite(mean):
-            found[name] = float(mean)
-    return found
+    return oriented_means(rows, specs)
 
 
 def editor_origins(promoted: Promoted, table: pl.DataFrame) -> dict[str, str]:
@@ -165,8 +159,8 @@ def published_notes(
     if theirs and len(theirs) < len(ranked):
         mine = [name for name in ranked if name not in origins]
         notes.append(
-            f"The ranking mixes published scores ({_names(theirs)}) with scores measured here "
-            f"({_names(mine)}): where their code measures otherwise, so does the rank."
+            f"The ranking mixes published scores ({shown(theirs)}) with scores measured here "
+            f"({shown(mine)}): where their code measures otherwise, so does the rank."
         )
     if given:
         notes.append(
@@ -186,8 +180,3 @@ def published_notes(
             "pictures."
         )
     return notes
-
-
-def _names(names: Sequence[str]) -> str:
-    rest = len(names) - SHOWN
-    return ", ".join(names[:SHOWN]) + (f" and {rest} more" if rest > 0 else "")

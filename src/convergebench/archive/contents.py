@@ -55,11 +55,6 @@ def derived(name: str) -> bool:
     return name.startswith(DERIVED)
 
 
-def counted(count: int, noun: str) -> str:
-    """A number of things, in words."""
-    return f"{count:,} {noun}" if count == 1 else f"{count:,} {noun}s"
-
-
 def digest_in(name: str) -> str | None:
     """The SHA-256 that a frame's name promises; None for other files."""
     found = _FRAME.fullmatch(name)

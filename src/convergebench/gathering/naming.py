@@ -12,12 +12,12 @@ from convergebench.cycle import NOT_RECORDED, Cycle
 from convergebench.errors import StoreMismatch
 from convergebench.gathering.body import Run
 from convergebench.suite import Source
+from convergebench.wording import shown
 
 Digests = tuple[str, str]
 """SHA-256 of a source's bytes, and of its truth's (empty without one)."""
 
 LONGEST: Final = 60
-SHOWN: Final = 3
 
 
 @dataclass
@@ -142,7 +142,7 @@ def _same_pictures(
     ]
     if other:
         found.notes.append(
-            f"The same picture has several names and is not paired: {_some(other, '; ')}."
+            f"The same picture has several names and is not paired: {shown(other, between='; ')}."
         )
 
 
@@ -160,7 +160,7 @@ def _by_name_alone(
                 bare.setdefault(run.name, []).append(name)
     for run_name, names in bare.items():
         found.notes.append(
-            f"{run_name} has no pictures of {_some(names)}: they are taken to be those of the "
+            f"{run_name} has no pictures of {shown(names)}: they are taken to be those of the "
             "other runs by their names alone."
         )
 
@@ -198,7 +198,7 @@ def _name_cycles(runs: Sequence[Run], found: Names) -> None:
             groups[name] = sorted(kins, key=lambda kin: min(kin.runs))
     for (bare, worded), names in taken_as.items():
         found.notes.append(
-            f"{bare} has no prompts of {_some(names)}: its cycles are taken to be those of "
+            f"{bare} has no prompts of {shown(names)}: its cycles are taken to be those of "
             f"{worded} by their names and kinds."
         )
     taken = {name for name, kins in groups.items() if len(kins) == 1}
@@ -284,8 +284,3 @@ def _refuse_broken_seal(what: str, name: str, kins: Sequence[_Kin], runs: Sequen
                     "cannot be compared; raise the suite's version where it was changed, and run "
                     "again."
                 )
-
-
-def _some(names: Sequence[str], between: str = ", ") -> str:
-    rest = len(names) - SHOWN
-    return between.join(names[:SHOWN]) + (f" and {rest} more" if rest > 0 else "")

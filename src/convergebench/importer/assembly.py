@@ -15,6 +15,7 @@ from convergebench.chain import PASSED, Outcome
 from convergebench.errors import ImportProblem
 from convergebench.frame import sha256
 from convergebench.importer.found import Conflict, Finds, FoundFrame, Place, Track, Wishes
+from convergebench.wording import counted, shown
 
 MOST_GAPS = 10_000
 """So many steps may be missing before a number is no longer taken for a step."""
@@ -198,14 +199,3 @@ def _variants(frames: Sequence[FoundFrame]) -> list[FoundFrame]:
 
 def _name(frame: FoundFrame) -> str:
     return frame.place.name if frame.place else frame.outcome
-
-
-def shown(names: Sequence[str], most: int = 3) -> str:
-    """The first few names, and how many more."""
-    rest = len(names) - most
-    return ", ".join(names[:most]) + (f" and {rest} more" if rest > 0 else "")
-
-
-def counted(count: int, noun: str) -> str:
-    """A number with its noun: `1 step`, `2 steps`."""
-    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"

@@ -14,6 +14,7 @@ from convergebench.cycle import CycleKind
 from convergebench.errors import ImportProblem
 from convergebench.importer.columns import POSSIBLE, Columns, our_metric, spec_of
 from convergebench.importer.found import IMAGES
+from convergebench.wording import counted
 
 if TYPE_CHECKING:
     import polars as pl
@@ -23,12 +24,6 @@ _AGAINST: Final = {
     "previous": "previous", "before": "previous",
     "none": "none", "nothing": "none",
 }  # fmt: skip
-
-
-def counted(count: int, noun: str, one: str = "", more: str = "") -> str:
-    """The noun with its number, and the verb: "1 row has", "2,000 rows have"."""
-    words = (f"{count:,}", noun if count == 1 else f"{noun}s", one if count == 1 else more)
-    return " ".join(word for word in words if word)
 
 
 # -- keys -------------------------------------------------------------------------------------

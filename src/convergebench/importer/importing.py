@@ -13,7 +13,7 @@ from typing import Any, Final, get_args
 from convergebench.cycle import CycleKind
 from convergebench.disk import make_directory
 from convergebench.errors import ImportProblem, InputError, PluginBroken, UnknownName
-from convergebench.importer.assembly import Assembly, assemble, counted, shown
+from convergebench.importer.assembly import Assembly, assemble
 from convergebench.importer.deposit import Deposit
 from convergebench.importer.fitting import fitting
 from convergebench.importer.found import Conflict, Finds, Layout, Look, Place, Wishes
@@ -24,6 +24,7 @@ from convergebench.importer.result import ImportResult, provenance
 from convergebench.registry import names, open_plugin, open_suite
 from convergebench.store import RunStore
 from convergebench.suite import Suite
+from convergebench.wording import counted, shown
 
 NUMBERED: Final = ("pattern", "sequence", "table", "webdataset")
 """Layouts in which `--first` says what number the source has."""
@@ -305,3 +306,4 @@ def _keep(
         store.merge_scores()
     store.log_session("start", command="import", pid=os.getpid(), origin=result.origin)
     deposit.chains(records.chains)
+    store.log_session("end", command="import", pid=os.getpid(), origin=result.origin)

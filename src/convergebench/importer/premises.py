@@ -19,7 +19,7 @@ from convergebench.chain import FrameRef
 from convergebench.cycle import CYCLE_EDITS, NOT_RECORDED, Cycle, Edit, Operation
 from convergebench.errors import ImportProblem, MalformedImage, explain
 from convergebench.frame import Frame
-from convergebench.importer.assembly import Line, counted, shown
+from convergebench.importer.assembly import Line
 from convergebench.importer.found import (
     Finds,
     FoundCycle,
@@ -31,6 +31,7 @@ from convergebench.importer.found import (
 from convergebench.importer.naming import legal_names, suffixed
 from convergebench.store import RunStore
 from convergebench.suite import Source, Suite
+from convergebench.wording import counted, shown
 
 Refs = tuple[FrameRef | None, FrameRef | None]
 """A source's picture and its truth."""

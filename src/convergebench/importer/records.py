@@ -11,11 +11,12 @@ from convergebench.comparisons import FLOOR_PREFIX, GIVEN, PUBLISHED
 from convergebench.cycle import Cycle
 from convergebench.errors import ImportProblem
 from convergebench.importer import assembly
-from convergebench.importer.assembly import Line, counted
+from convergebench.importer.assembly import Line
 from convergebench.importer.deposit import Brought
 from convergebench.importer.found import Conflict, Finds, Place, Track
 from convergebench.importer.premises import Premises
 from convergebench.store import RunStore, rows_frame
+from convergebench.wording import counted
 
 if TYPE_CHECKING:
     import polars as pl

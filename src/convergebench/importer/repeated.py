@@ -10,8 +10,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
-from convergebench.importer.cells import counted
 from convergebench.importer.found import Conflict
+from convergebench.wording import counted
 
 if TYPE_CHECKING:
     import polars as pl

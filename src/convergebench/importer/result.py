@@ -12,11 +12,12 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any, Final
 
-from convergebench.importer.assembly import Assembly, Line, counted
+from convergebench.importer.assembly import Assembly, Line
 from convergebench.importer.found import Finds, Wishes
 from convergebench.importer.naming import legal_names
 from convergebench.importer.records import Records
 from convergebench.table import Table
+from convergebench.wording import counted
 
 IMPORTER: Final = 1
 """Raised when the same files would be read differently."""
@@ -53,6 +54,8 @@ class ImportResult:
     known_scores: int = 0
     sizes: list[str] = field(default_factory=list)
     malformed: list[str] = field(default_factory=list)
+    differing: int = 0
+    """Keys whose scores differ in what was read; conflicts with the run are not among them."""
 
     @classmethod
     def of(
@@ -81,6 +84,7 @@ class ImportResult:
             list(finds.unread),
             list(made.notes),
             _options(wishes),
+            differing=len(finds.conflicts),
         )
 
     def take(self, records: Records) -> None:
@@ -122,7 +126,7 @@ class ImportResult:
             keys = counted(self.keys, "key")
             found.append(
                 f"Scores: {keys}, {self.collapsed} of them repeated with equal values, "
-                f"{len(self.conflicts)} with values that differ."
+                f"{self.differing} with values that differ."
             )
         if self.new_scores or self.known_scores:
             found.append(

@@ -42,7 +42,7 @@ from convergebench.importer.layouts.variants import (
     parse_path,
     parse_variant,
 )
-from convergebench.importer.layouts.wording import counted, shown
+from convergebench.wording import counted, in_order
 
 _NOTHING_TOLD: Final = Call()
 
@@ -53,7 +53,7 @@ def recognise(look: Look) -> str:
         return ""
     tables = hub.find_tables(look, {})
     if tables.metadata or tables.shards:
-        return f"{shown(tables.metadata + tables.shards)} with a step for each picture"
+        return f"{in_order(tables.metadata + tables.shards)} with a step for each picture"
     if look.is_file or not look.images:
         return ""
     named = [parse_path(name) for name in look.images]
@@ -120,7 +120,7 @@ class _Reader:
             if left:
                 self._finds.notes.append(
                     f"{counted(len(left), 'picture')} that no table lists "
-                    f"{'is' if len(left) == 1 else 'are'} not read: {shown(left)}."
+                    f"{'is' if len(left) == 1 else 'are'} not read: {in_order(left)}."
                 )
             loose = apart
         rows = rows + [hub.Row({}, name, self._look.place(name), "") for name in loose]
@@ -129,8 +129,8 @@ class _Reader:
             editors, sources = name_editors(names, self._look)
             if editors:
                 self._finds.notes.append(
-                    f"Folders are taken as EDITOR/SOURCE: editors {shown(editors)}; sources "
-                    f"{shown(sources)}. --editor NAME says that all are of one editor; "
+                    f"Folders are taken as EDITOR/SOURCE: editors {in_order(editors)}; sources "
+                    f"{in_order(sources)}. --editor NAME says that all are of one editor; "
                     "then the first folder is the source."
                 )
         # A folder that all pictures are in tells none apart.
@@ -160,7 +160,7 @@ class _Reader:
             )
         self._chains(pictures)
         for words, examples in self._assumed.items():
-            self._finds.notes.append(f"{words}: {shown(examples)}.")
+            self._finds.notes.append(f"{words}: {in_order(examples)}.")
 
     def _picture(self, row: hub.Row, name: PathName) -> Picture | None:
         """What row and path say together; the row's word counts. None when it is no step."""
@@ -259,14 +259,14 @@ class _Reader:
             if len(known) > 1:
                 self._finds.notes.append(
                     f"Cycle {cycle!r} was run with different prompts; they are told apart as "
-                    f"{shown(known.values())}."
+                    f"{in_order(known.values())}."
                 )
         sourced = {f.track.source for f in self._finds.frames if f.step == 0 and f.place}
         sourced |= set(self._finds.sources)
         bare = {f.track.source for f in self._finds.frames} - sourced
         if bare:
             self._finds.notes.append(
-                f"No picture with step {self._wishes.first} for {shown(bare)}: the source is "
+                f"No picture with step {self._wishes.first} for {in_order(bare)}: the source is "
                 "missing. Say --first 1 if the picture with number 1 is the source."
             )
 

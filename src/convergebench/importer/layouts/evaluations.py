@@ -12,7 +12,7 @@ from typing import Any, Final
 from convergebench.errors import ImportProblem
 from convergebench.importer.found import Look, Wishes
 from convergebench.importer.layouts.samples import STEP_LIMIT, our_metric
-from convergebench.importer.layouts.wording import counted, shown
+from convergebench.wording import counted, in_order
 
 OUR_NAMES: Final = {"clip_similarity": "clip"}
 """Our metric names for the keys that are called otherwise in results files."""
@@ -96,7 +96,7 @@ def read_results(look: Look, files: Iterable[str], wishes: Wishes) -> Results:
         if models and found.models[file] and found.models[file] not in models:
             found.notes.append(
                 f"{file}: metadata.model is {found.models[file]!r}, the evaluations say "
-                f"{shown(models)}; the evaluations' name is the editor's."
+                f"{in_order(models)}; the evaluations' name is the editor's."
             )
     return found
 
@@ -210,12 +210,12 @@ class _Values:
         if self._apart:
             notes.append(
                 "values of one metric in several groups are told apart, and those of a forward "
-                f"group belong to the forward edit: {shown(self._apart)}."
+                f"group belong to the forward edit: {in_order(self._apart)}."
             )
         if self._passed:
             notes.append(
                 f"{counted(self._passed.total(), 'value')} of rounds not read, being no number or "
-                f"no known metric: {shown(self._passed)}. --metric METRIC=KEY names a metric."
+                f"no known metric: {in_order(self._passed)}. --metric METRIC=KEY names a metric."
             )
         return notes
 
@@ -258,8 +258,8 @@ def _computed(file: str, read: list[Evaluation], notes: list[str]) -> list[Evalu
     if not never:
         return read
     notes.append(
-        f"{file}: {shown(never)} is 0 in every row while {shown(varying)} vary, so it was never "
-        "computed: its values are empty. --keep-constant keeps them."
+        f"{file}: {in_order(never)} is 0 in every row while {in_order(varying)} vary, so it was "
+        "never computed: its values are empty. --keep-constant keeps them."
     )
 
     def emptied(one: Round) -> Round:

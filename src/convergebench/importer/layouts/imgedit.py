@@ -24,7 +24,7 @@ from convergebench.importer.layouts.imgedit_annotation import (
     task_of,
 )
 from convergebench.importer.layouts.turns import Session, gather, name_editors
-from convergebench.importer.layouts.wording import counted
+from convergebench.wording import counted
 
 PEEKED: Final = 8
 """How many annotations are opened to see whether one is ImgEdit's, the likeliest first."""

@@ -17,7 +17,7 @@ from typing import Any, Final
 from convergebench.errors import ImportProblem
 from convergebench.importer.found import Finds, FoundSource, Layout, Look, Wishes
 from convergebench.importer.layouts.turns import Session, gather, input_turn, name_editors
-from convergebench.importer.layouts.wording import counted
+from convergebench.wording import counted
 
 ANNOTATIONS: Final = ("edit_sessions.json", "edit_turns.json")
 CAPTIONS: Final = "global_descriptions.json"

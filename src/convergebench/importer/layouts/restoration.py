@@ -23,7 +23,7 @@ from convergebench.importer.found import (
     Track,
     Wishes,
 )
-from convergebench.importer.layouts.wording import counted, shown
+from convergebench.wording import counted, in_order
 
 INPUTS: Final = frozenset(("input", "inputs", "lq", "lr", "degraded", "noisy"))
 """Names of the folder of degraded pictures, in small letters."""
@@ -104,7 +104,7 @@ def read(look: Look, wishes: Wishes) -> Finds:
     if given is None:
         raise ImportProblem(
             f"{look.root} has no folder of degraded pictures; expected one called "
-            f"{shown(INPUTS, 9)}"
+            f"{in_order(INPUTS, 9)}"
         )
     truth = _one([top for top in tops if top.lower() in TRUTHS], "ground truths", TRUTHS, look)
     inputs = _index(look, given)
@@ -132,7 +132,7 @@ def read(look: Look, wishes: Wishes) -> Finds:
     if lost:
         finds.notes.append(
             f"{counted(len(lost), 'picture')} without a picture of that name in {given}/, not "
-            f"read: {shown(lost)}."
+            f"read: {in_order(lost)}."
         )
     _chains(look, wishes, inputs, names, outputs, finds)
     return finds
@@ -141,8 +141,8 @@ def read(look: Look, wishes: Wishes) -> Finds:
 def _one(found: list[str], what: str, known: Iterable[str], look: Look) -> str | None:
     if len(found) > 1:
         raise ImportProblem(
-            f"{look.root} has several folders of {what}: {shown(found)}; keep one, or name the "
-            f"others otherwise than {shown(known, 9)}"
+            f"{look.root} has several folders of {what}: {in_order(found)}; keep one, or name the "
+            f"others otherwise than {in_order(known, 9)}"
         )
     return found[0] if found else None
 
@@ -190,7 +190,7 @@ def _sources(
     if without and truths.files:
         finds.notes.append(
             f"{len(without)} of {counted(len(inputs.files), 'input')} have no ground truth: "
-            f"{shown(without)}."
+            f"{in_order(without)}."
         )
     elif without:
         finds.notes.append("There are no ground truths: only no-reference metrics apply.")
@@ -264,7 +264,7 @@ def _chains(
                 missing.append(str(track))
     if missing:
         finds.notes.append(
-            f"{counted(len(missing), 'output')} missing, taken as failed: {shown(missing)}."
+            f"{counted(len(missing), 'output')} missing, taken as failed: {in_order(missing)}."
         )
 
 

@@ -26,7 +26,7 @@ from convergebench.importer.found import (
     Wishes,
 )
 from convergebench.importer.layouts.evaluations import Evaluation, Results, read_results
-from convergebench.importer.layouts.wording import counted, shown
+from convergebench.wording import counted, in_order
 
 _FRAME = re.compile(r"I(\d+)_(source|forward|backward)", re.I)
 _NUMBERED = re.compile(r"(.*?\d+(?:_\d+)*)_(.+)")
@@ -109,7 +109,7 @@ def _match(
             fitting = named or [c for c in fitting if c.tree == scope] or fitting
         if len(fitting) > 1:
             finds.notes.append(
-                f"{told.file}: {told.name} fits {shown(c.folder for c in fitting)}; it is not "
+                f"{told.file}: {told.name} fits {in_order(c.folder for c in fitting)}; it is not "
                 "read. Import each editor's folder with its own results file."
             )
             continue
@@ -118,14 +118,14 @@ def _match(
     if without:
         finds.notes.append(
             f"{counted(len(without), 'evaluation')} without a folder, of which only the scores are "
-            f"imported: {shown(without)}."
+            f"imported: {in_order(without)}."
         )
     known = {chain.folder for chain, _ in pairs if chain}
     alone = [chain.name for chain in chains if chain.folder not in known]
     if alone and results.evaluations:
         finds.notes.append(
             f"{counted(len(alone), 'folder')} without an evaluation in a results file: "
-            f"{shown(alone)}."
+            f"{in_order(alone)}."
         )
     return pairs
 
@@ -162,12 +162,12 @@ class _Reader:
             self._chain(None, evaluations)
         self._score()
         for words, names in self._assumed.items():
-            self._finds.notes.append(f"{words}: {shown(names)}.")
+            self._finds.notes.append(f"{words}: {in_order(names)}.")
         for pair, prompts in self._cycles.items():
             if len(prompts) > 1:
                 self._finds.notes.append(
                     f"Edit pair {pair!r} has different prompts for different images; they are "
-                    f"told apart as cycles {shown(prompts.values())}."
+                    f"told apart as cycles {in_order(prompts.values())}."
                 )
 
     def _chain(self, chain: _Chain | None, told: list[Evaluation]) -> None:

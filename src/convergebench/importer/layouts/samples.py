@@ -31,7 +31,7 @@ from convergebench.importer.found import (
     FoundScore,
     Track,
 )
-from convergebench.importer.layouts.wording import shown
+from convergebench.wording import in_order
 
 FIELDS: Final = {
     "source": ("source", "source_id", "image", "image_id", "img_id"),
@@ -276,4 +276,4 @@ def settle(
     finds.frames += [FoundFrame(track, step, None, outcome="reported") for track, step in apart]
     if apart:
         tracks = {str(track) for track, _ in apart}
-        finds.notes.append(f"Scores that differ are kept without pictures as {shown(tracks)}.")
+        finds.notes.append(f"Scores that differ are kept without pictures as {in_order(tracks)}.")

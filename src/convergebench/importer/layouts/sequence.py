@@ -22,7 +22,7 @@ from convergebench.importer.found import (
 )
 from convergebench.importer.layouts import film, hub, restoration, variants
 from convergebench.importer.layouts.stems import split_number
-from convergebench.importer.layouts.wording import counted, shown
+from convergebench.wording import counted, in_order
 
 
 @dataclass(frozen=True)
@@ -90,11 +90,11 @@ def read(look: Look, wishes: Wishes) -> Finds:
     if not all(owner for owner, _ in tracks) and not wishes.editor:
         finds.notes.append(f"The editor is called {editor!r}, after the folder (--editor).")
     if named[steps:]:
-        told = shown(one.file for one in named[steps:])
+        told = in_order(one.file for one in named[steps:])
         finds.notes.append(f"Taken as the source, step 0, by the name: {told}.")
     left = [name for name in look.images if name not in used]
     if left:
-        finds.notes.append(f"Pictures without a number are not read: {shown(left)}.")
+        finds.notes.append(f"Pictures without a number are not read: {in_order(left)}.")
     if not wishes.kind:
         finds.notes.append(
             "Taken as replication: every frame should equal the source; --kind says otherwise."
@@ -119,7 +119,7 @@ def _steps(track: Track, group: list[_Named], look: Look, wishes: Wishes, finds:
         finds.unread += before
         finds.notes.append(
             f"{counted(len(before), 'picture')} of {track.source!r} come before number "
-            f"{wishes.first}, which is the source's, and are not read: {shown(before)}."
+            f"{wishes.first}, which is the source's, and are not read: {in_order(before)}."
         )
     lowest = min(group, key=lambda one: one.number)
     if all(one.number != wishes.first for one in group):
@@ -175,8 +175,8 @@ def _tracks(
     shared = Counter(prefix for folder, prefix in groups if folder and prefix)
     if not wishes.editor and max(shared.values(), default=0) > 1:
         finds.notes.append(
-            f"Folders are taken as editors ({shown(folders - {''})}) and the names before the "
-            f"numbers as sources ({shown(shared)}), because several folders have the same; "
+            f"Folders are taken as editors ({in_order(folders - {''})}) and the names before the "
+            f"numbers as sources ({in_order(shared)}), because several folders have the same; "
             "--editor NAME says that they are all of one editor, and makes each folder a source."
         )
         found: dict[tuple[str, str], list[_Named]] = {}
@@ -189,8 +189,8 @@ def _tracks(
         return found
     if len(folders) > 1 and not wishes.editor:
         finds.notes.append(
-            f"Each folder is taken as a source ({shown(folders - {''})}); if they are editors, say "
-            "--pattern '{editor}/…{step}.png'."
+            f"Each folder is taken as a source ({in_order(folders - {''})}); if they are editors, "
+            "say --pattern '{editor}/…{step}.png'."
         )
     return {("", source): group for source, group in _sources(groups, look, wishes).items()}
 

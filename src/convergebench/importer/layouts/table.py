@@ -34,6 +34,7 @@ from convergebench.importer.found import (
 )
 from convergebench.importer.repeated import CHAIN, ROW, settle
 from convergebench.importer.tablefile import load, peek, separator
+from convergebench.wording import counted
 
 if TYPE_CHECKING:
     import polars as pl
@@ -91,7 +92,7 @@ def read(look: Look, wishes: Wishes) -> Finds:
     split = wishes.conflicts == "repeat" and "repeat" not in columns.fields
     settled = settle(rows, within, values, split=split, place=columns.place)
     if wishes.conflicts == "repeat" and not split and settled.conflicts:
-        keys = cells.counted(len(settled.conflicts), "key", "has", "have")
+        keys = counted(len(settled.conflicts), "key", "has", "have")
         raise ImportProblem(
             f"{keys} values that differ within one repeat of column "
             f"{columns.fields['repeat']!r}, the first: {settled.conflicts[0].key}. Leave that "
@@ -181,7 +182,7 @@ def _keyed(
     whole = rows.drop_nulls([*CHAIN, "place", "repeat"])
     if whole.height < rows.height:
         first = rows.join(whole.select(ROW), on=ROW, how="anti")[ROW][0]
-        lacking = cells.counted(rows.height - whole.height, "row", "lacks", "lack")
+        lacking = counted(rows.height - whole.height, "row", "lacks", "lack")
         notes.append(
             f"{lacking} an editor, source, cycle, repeat or {columns.place}: left out; the first "
             f"is row {first}."
@@ -273,7 +274,7 @@ def _tracks(
             finds.frames.append(frame)
     finds.notes += _coverage(grouped, columns.place, periods)
     if gaps:
-        told = cells.counted(gaps, "step", "has", "have")
+        told = counted(gaps, "step", "has", "have")
         finds.notes.append(f"{told} no row although later ones have: a gap.")
     return grouped.select("track", *CHAIN, "repeat").with_columns(
         object=pl.Series(tracks, dtype=pl.Object)

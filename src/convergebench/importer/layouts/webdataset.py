@@ -39,7 +39,7 @@ from convergebench.importer.layouts.samples import (
     settle,
 )
 from convergebench.importer.layouts.shards import SHARDS, Member, Shard, Stream
-from convergebench.importer.layouts.wording import counted, shown
+from convergebench.wording import counted, in_order
 
 KINDS: Final = get_args(CycleKind)
 _FIRST: Final = frozenset(("source", "input", "original"))
@@ -323,8 +323,8 @@ def _finish(reading: _Reading) -> None:
     if reading.adrift:
         count = counted(reading.adrift.total(), "score")
         notes.append(
-            f"{count} not read, since nothing says of which step: {shown(reading.adrift)}. A field "
-            "'step' in the sample's JSON says it."
+            f"{count} not read, since nothing says of which step: {in_order(reading.adrift)}. A "
+            "field 'step' in the sample's JSON says it."
         )
     if early := [one for one in reading.early.items() if one[1]]:
         notes.append(
