@@ -37,13 +37,13 @@ def test_nothing_is_computed_twice(finished: Path) -> None:
     rows = RunStore.open(finished).scores()
     again = score(finished, ["psnr"])
     assert (again.new, again.known, again.decoded) == (0, first.new, 0)
-    more = score(finished, ["psnr", "ssim-uniform"])
+    more = score(finished, ["psnr", "ssim"])
     assert (more.new, more.known) == (first.new, first.new)
     run(finished, rounds=4)
     longer = score(finished, ["psnr"])
     # Each of 2 sources: one more copy (home, previous), and two round-trip steps (previous in 3
-    # places, the second also against home in 3 places).
-    assert longer.new == 2 * (2 + 3 + 6)
+    # places, the second also against home in 3 places and against the homecoming before).
+    assert longer.new == 2 * (2 + 3 + 6 + 1)
     kept = (
         RunStore.open(finished).scores().join(rows, on=rows.columns, how="semi", nulls_equal=True)
     )
@@ -64,7 +64,7 @@ def test_each_frame_is_decoded_once_for_all_metrics(finished: Path, workers: int
 def test_score_files_are_merged(finished: Path) -> None:
     score(finished, ["psnr"])
     before = RunStore.open(finished).scores()
-    score(finished, ["ssim-uniform"])
+    score(finished, ["ssim"])
     after = RunStore.open(finished).scores()
     assert len(list((finished / "scores").iterdir())) == 1
     assert len(after) == 2 * len(before)
@@ -85,7 +85,7 @@ def test_rows_say_what_was_compared_where(finished: Path) -> None:
     score(finished, ["psnr"])
     rows = RunStore.open(finished).scores()
     ball = rows.filter(pl.col("chain").str.contains("--ball--"))
-    assert set(ball["against"]) == {"home", "previous"}
+    assert set(ball["against"]) == {"home", "previous", "homecoming"}
     assert set(ball["where"]) == {"all", "inside", "outside"}
     home = ball.filter((pl.col("against") == "home") & (pl.col("where") == "all"))
     assert sorted(set(home["step"])) == [2, 4, 6]
@@ -119,6 +119,23 @@ def by_hand(a: np.ndarray, b: np.ndarray) -> float:
     return math.inf if mse == 0 else 10 * math.log10(255**2 / mse)
 
 
+def test_a_run_scored_before_there_were_homecomings_gains_only_these(finished: Path) -> None:
+    old = score(finished, ["psnr", "ssim-rgb"], against=("home", "previous"))
+    result = score(finished, ["psnr", "ssim-rgb"])
+    rows = RunStore.open(finished).scores()
+    assert result.known == old.new
+    assert result.new == len(rows.filter(pl.col("against") == "homecoming")) == 2 * 3
+    assert set(rows.filter(pl.col("against") == "homecoming")["metric"]) == {"psnr"}
+
+
+def test_homecomings_alone_are_the_frame_before_in_a_cycle_of_one_edit(finished: Path) -> None:
+    score(finished, ["psnr"], against=("homecoming",))
+    rows = RunStore.open(finished).scores()
+    rows = rows.filter(~pl.col("chain").str.starts_with("floor--"))
+    kinds = rows.select(pl.col("chain").str.contains("--copy--"), "against").unique()
+    assert sorted(kinds.iter_rows()) == [(False, "homecoming"), (True, "previous")]
+
+
 def test_values_by_hand(finished: Path) -> None:
     score(finished, ["psnr"])
     store = RunStore.open(finished)
@@ -130,6 +147,10 @@ def test_values_by_hand(finished: Path) -> None:
     assert value(finished, chain, 3, "previous", "all") == pytest.approx(
         by_hand(frames[2], frames[3])
     )
+    for step in (2, 4, 6):
+        assert value(finished, chain, step, "homecoming", "all") == pytest.approx(
+            by_hand(frames[step - 2], frames[step])
+        )
     assert value(finished, chain, 1, "previous", "inside") == pytest.approx(
         by_hand(frames[0][inside], frames[1][inside])
     )
@@ -206,7 +227,7 @@ def test_only_some_steps(finished: Path) -> None:
 
 
 def test_mistakes(finished: Path, tmp_path: Path) -> None:
-    with pytest.raises(SettingsError, match="'home' or 'previous', got 'truth'"):
+    with pytest.raises(SettingsError, match="'previous' or 'homecoming', got 'truth'"):
         score(finished, against=["truth"])
     with pytest.raises(StoreError, match="not a run directory"):
         score(tmp_path / "nothing")
@@ -244,8 +265,8 @@ def test_a_long_4k_chain_scores_in_bounded_memory(tmp_path: Path) -> None:
     run(tmp_path / "run", table, controls=False)
     for steps, metrics, against, count in (
         ("51", "psnr,ssim,ssim-rgb,ssim-uniform", "home", 4 * 50),
-        # the same against previous, the other four that compare, and two that do not
-        ("6", "fast", "home,previous", 4 * 5 + 4 * 2 * 5 + 2 * 6),
+        # the same against previous, the other six that compare, and two that do not
+        ("6", "fast", "home,previous", 4 * 5 + 6 * 2 * 5 + 2 * 6),
     ):
         command = [sys.executable, "-c", SCORE, str(tmp_path / "run"), steps, metrics, against]
         done = subprocess.run(command, capture_output=True, text=True, check=True)

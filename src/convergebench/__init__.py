@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from convergebench.frame import Frame
     from convergebench.importer import import_run
     from convergebench.planner import plan
+    from convergebench.preparation import prepare_suite
     from convergebench.registry import (
         editor_names,
         open_editor,
@@ -56,6 +57,7 @@ _HOME = {
     "open_suite": "registry",
     "plan": "planner",
     "plugins": "registry",
+    "prepare_suite": "preparation",
     "report": "reporter",
     "run": "runner",
     "score": "scorer",
@@ -80,6 +82,7 @@ __all__ = [
     "open_suite",
     "plan",
     "plugins",
+    "prepare_suite",
     "report",
     "run",
     "score",

@@ -5,6 +5,8 @@ A score row is keyed by (chain, step, metric, version, against, where). `against
 * `home`: what the cycle says this frame should equal;
 * `previous`: the frame before, exactly flipped or turned if that was the edit, so that the number
   is the size of the step and not of the turn;
+* `homecoming`: the homecoming before, or frame 0 for the first: how far the chain still moves from
+  round to round. In a cycle of one edit that is the frame before, and its rows are `previous`;
 * `none`: nothing, for no-reference metrics;
 * the name of another source, in the rows of the suite's *floor* (chain `floor--SOURCE`).
 
@@ -14,7 +16,7 @@ A score row is keyed by (chain, step, metric, version, against, where). `against
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final, Literal
 
 from convergebench.chain import Chain
@@ -33,12 +35,17 @@ GIVEN: Final = "given"
 FLOOR_OTHERS: Final = 12
 """With how many other sources each is compared for the floor: all of them in a small suite."""
 
-Against = Literal["home", "previous"]
+Against = Literal["home", "previous", "homecoming"]
+AGAINST: Final[tuple[Against, ...]] = ("home", "previous", "homecoming")
+"""What frames can be compared with; all of it by default."""
+
+BETWEEN_HOMECOMINGS: Final = ("psnr", "ssim", "lpips")
+"""The metrics that compare a homecoming with the one before: each costs a comparison more."""
 
 
 @dataclass(frozen=True)
 class Comparison:
-    """One thing to measure on one frame."""
+    """One thing to measure on one frame; `earlier` is the step of the frame it is compared with."""
 
     step: int
     against: str
@@ -46,13 +53,14 @@ class Comparison:
     home: Home | None = None
     boxes: tuple[Box, ...] = ()
     texts: tuple[str, str] | None = None
+    earlier: int | None = None
 
 
 @dataclass(frozen=True)
 class Wanted:
-    """Which comparisons are asked for: with home, the frame before, and home after registration."""
+    """Which comparisons are asked for (`AGAINST`), and whether with home after registration too."""
 
-    against: tuple[str, ...] = ("home", "previous")
+    against: tuple[str, ...] = AGAINST
     registered: bool = False
 
 
@@ -70,6 +78,8 @@ def comparisons(
     if spec.directional:
         return _directions(chain, cycle, source)
     against = wanted.against
+    stepwise = "previous" in against or ("homecoming" in against and cycle.period == 1)
+    homecoming = _homecoming(chain, cycle, spec) if "homecoming" in against else None
     found: list[Comparison] = []
     for step in chain.held:
         if step == 0:
@@ -81,12 +91,34 @@ def comparisons(
             found += _places(Comparison(step, "home", home=home, boxes=boxes), spec)
             if wanted.registered and spec.kind == "full-reference" and not spec.alignment:
                 found.append(Comparison(step, "home", "registered", home))
-        if "previous" in against and step - 1 in chain.held:
+        if stepwise and step - 1 in chain.held:
             boxes = _boxes(cycle, source, range(step, step + 1))
             found += _places(
-                Comparison(step, "previous", home=_exact(cycle, step), boxes=boxes), spec
+                Comparison(
+                    step, "previous", home=_exact(cycle, step), boxes=boxes, earlier=step - 1
+                ),
+                spec,
             )
+        earlier = step - cycle.period
+        if home is not None and step % cycle.period == homecoming and earlier in chain.held:
+            # Homecomings of one cycle all lie alike; only frame 0 may have to be greyed first.
+            view = Home(grey=home.grey and earlier == 0)
+            found.append(Comparison(step, "homecoming", home=view, earlier=earlier))
     return found
+
+
+def _homecoming(chain: Chain, cycle: Cycle, spec: MetricSpec) -> int | None:
+    """Which step of a round comes home, modulo the period; None where nothing is to be compared.
+
+    It is the last one with a home. Cycles of one edit have rows against the frame before instead.
+    """
+    if cycle.period == 1 or spec.name not in BETWEEN_HOMECOMINGS:
+        return None
+    for step in range(cycle.period, 0, -1):
+        home = cycle.home(step)
+        if home is not None and _measurable(home, chain, spec):
+            return step % cycle.period
+    return None
 
 
 def _directions(chain: Chain, cycle: Cycle, source: Source) -> list[Comparison]:
@@ -97,6 +129,7 @@ def _directions(chain: Chain, cycle: Cycle, source: Source) -> list[Comparison]:
             step,
             "previous",
             texts=cycle.edit_at(step).texts(source.description, phrasing, cycle.round_of(step)),
+            earlier=step - 1,
         )
         for step in chain.held
         if step - 1 in chain.held and cycle.home(step) is None
@@ -142,7 +175,7 @@ def _places(whole: Comparison, spec: MetricSpec) -> list[Comparison]:
     if not (whole.boxes and spec.regional):
         return [whole]
     return [
-        Comparison(whole.step, whole.against, where, whole.home, whole.boxes)
+        replace(whole, where=where)
         # Regions first: metrics that keep a map for them then have it for the whole picture, too.
         for where in ("inside", "outside", "all")
     ]

@@ -72,7 +72,10 @@ def pixel_box(box: Box, width: int, height: int) -> tuple[int, int, int, int]:
 class Operation(Record):
     """What an edit means to a machine, so that reference editors can really perform it."""
 
-    kind: Literal["flip", "turn", "grey", "colour", "add", "remove"]
+    kind: Literal[
+        "flip", "turn", "grey", "colour", "add", "remove",
+        "warm", "cool", "dim", "brighten", "blur", "sharpen", "soften",
+    ]  # fmt: skip
     axis: Literal["horizontal", "vertical"] | None = None
     quarters: Literal[1, 2, 3] | None = None
     object: str | None = None

@@ -143,21 +143,24 @@ class Measurer:
         for metric, item in missing(self._store.suite, unit, metrics, chain):
             todo.setdefault(item.step, []).append((metric, item))
         homes: dict[Home, Picture | NoScore] = {}
-        before: tuple[int, Picture | NoScore] = (-1, NoScore("not read"))
+        needed = {i.earlier: step for step in sorted(todo) for _, i in todo[step]}
+        # What later frames are compared with: the frame before and the last homecoming.
+        recent: dict[int, Picture | NoScore] = {}
         batch: list[tuple[Metric, Comparison, StepView | NoScore]] = []
         pixels = 0
         for step in sorted(todo):
-            previous = None
-            if any(item.against == "previous" for _, item in todo[step]):
-                previous = before[1] if before[0] == step - 1 else self._read(chain, step - 1)
+            for _, item in todo[step]:
+                if item.earlier is not None and item.earlier not in recent:
+                    recent[item.earlier] = self._read(chain, item.earlier)
             frame = self._read(chain, step)
             pairs: dict[tuple[str, Home | None], StepView | NoScore] = {}
             for metric, item in todo[step]:
                 kind = (item.against, item.home)
                 if kind not in pairs:
-                    pairs[kind] = self._pair(chain, item, frame, previous, homes)
+                    pairs[kind] = self._pair(chain, item, frame, recent, homes)
                 batch.append((metric, item, _limited(pairs[kind], item)))
-            before = (step, frame)
+            recent[step] = frame
+            recent = {n: kept for n, kept in recent.items() if needed.get(n, 0) > step}
             pixels += frame.pixels.size // 3 if isinstance(frame, Picture) else 0
             if pixels >= BATCH_PIXELS:
                 yield list(_score(unit.chain, batch))
@@ -174,15 +177,15 @@ class Measurer:
         chain: Chain,
         item: Comparison,
         frame: Picture | NoScore,
-        previous: Picture | NoScore | None,
+        recent: Mapping[int, Picture | NoScore],
         homes: dict[Home, Picture | NoScore],
     ) -> StepView | NoScore:
         if isinstance(frame, NoScore):
             return frame
         if item.against == "none":
             return StepView(frame)
-        if item.against == "previous":
-            reference = _moved(previous, item.home) if previous else NoScore("no frame before")
+        if item.earlier is not None:
+            reference = _moved(recent[item.earlier], item.home)
         else:
             home = item.home or Home()
             if home not in homes:

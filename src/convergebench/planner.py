@@ -22,6 +22,7 @@ from convergebench.frame import Frame
 from convergebench.registry import open_editor, open_suite
 from convergebench.runspec import RunSpec
 from convergebench.store import RunStore
+from convergebench.subset import chosen, recorded, subset_notes
 from convergebench.suite import Suite
 from convergebench.table import Table
 
@@ -48,6 +49,7 @@ class Plan:
     rows: tuple[PlanRow, ...]
     budget: float | None
     spent: float = 0.0
+    notes: tuple[str, ...] = ()
 
     @property
     def calls(self) -> int:
@@ -106,7 +108,7 @@ class Plan:
             _duration(self.hours),
             _size(self.disk),
         )
-        notes = []
+        notes = list(self.notes)
         if self.dollars is None:
             notes.append("A price is unknown: the cost of this run cannot be told.")
         if self.budget is not None:
@@ -153,18 +155,23 @@ class Plan:
             "disk_bytes": self.disk,
             "budget": self.budget,
             "spent": self.spent,
+            "notes": list(self.notes),
             "editors": rows,
         }
 
 
 @dataclass(frozen=True)
 class Job:
-    """What a command needs to plan or run: spec, suite, and the run directory if there is one."""
+    """What a command needs to plan or run: spec, suite, and the run directory if there is one.
+
+    `notes` say which subset of the suite it is, and what is missing.
+    """
 
     spec: RunSpec
     suite: Suite
     size: int
     store: RunStore | None
+    notes: tuple[str, ...] = ()
 
     def origin(self, name: str) -> tuple[Frame, Frame | None]:
         """A source and its truth: from the run directory if they are there, else from the suite."""
@@ -191,6 +198,7 @@ def prepare(
     Raises:
         SettingsError: Something is missing, wrong or contradictory.
         StoreMismatch: The directory belongs to another suite or size.
+        SuiteError: The suite was altered, or files that it cannot do without are not here.
     """
     store = RunStore.open(directory) if directory and RunStore.is_run(directory) else None
     base, folder = _read(config) if config is not None else (_stored(store), Path())
@@ -220,15 +228,17 @@ def prepare(
         if "suite" in base and "suite" not in given and ("/" in name or name.endswith(".toml")):
             name = str(folder / name)
         suite = open_suite(name)
-        if suite.fingerprint not in (None, suite.content_hash()):
+        if not suite.intact:
             raise SuiteError(
                 f"suite {suite.label} was changed after it was sealed. Raise its 'version', and "
                 f"seal it again with what `convergebench suites check {name}` prints."
             )
+    whole = suite
+    suite = recorded(whole, store.suite) if store else chosen(whole, spec)
     size = spec.size or (store.info.size if store else suite.size)
     if store is not None:
         store.require(suite, size)
-    return Job(spec, suite, size, store)
+    return Job(spec, suite, size, store, subset_notes(suite, whole, resumed=store is not None))
 
 
 def plan(
@@ -260,7 +270,7 @@ def plan_job(
         for name, editor in editors.items()
     ]
     spent = sum(chain.spent for chain in chains.values())
-    return Plan(job.suite.label, tuple(rows), job.spec.budget, spent)
+    return Plan(job.suite.full_label, tuple(rows), job.spec.budget, spent, job.notes)
 
 
 def _require_prompts(suite: Suite, keys: list[ChainKey]) -> None:

@@ -177,7 +177,8 @@ def open_suite(name: str | Path) -> Suite:
     if not known and Path(name).is_dir():
         return load_suite(Path(name))
     found = _call(_load("suites", name), f"suite {name!r}", {})
-    return found if isinstance(found, Suite) else load_suite(Path(found))
+    suite = found if isinstance(found, Suite) else load_suite(Path(found))
+    return suite.model_copy(update={"opened_as": name})
 
 
 def open_plugin(group: str, name: str) -> Any:

@@ -23,7 +23,7 @@ from convergebench.registry import open_editor
 from convergebench.runspec import RunSpec
 from convergebench.store import RunStore
 from convergebench.table import Table
-from convergebench.walk import OVER_BUDGET, Observer, Walk
+from convergebench.walk import OVER_BUDGET, Observer, Progress, Walk
 
 RESERVE: Final = 4
 """Disk held back per call in flight, in sizes of the largest source."""
@@ -111,7 +111,12 @@ def run(
     editors = {name: open_editor(name) for name in dict.fromkeys(k.editor for k in keys)}
     origins = {name: job.origin(name) for name in dict.fromkeys(k.source for k in keys)}
     sizes = {name: len(source.data) for name, (source, _) in origins.items()}
-    _require_budget(plan_job(job, keys, editors, sizes))
+    planned = plan_job(job, keys, editors, sizes)
+    _require_budget(planned)
+    if observe is not None:
+        for note in job.notes:  # before anything is spent
+            steps = planned.calls + planned.done
+            observe(Progress(len(keys), 0, steps, planned.done, 0, planned.spent, note))
     store = job.store or RunStore.create(path, job.suite, job.size)
     with store.writing("run", reserve=_reserve(job, editors, keys, origins)) as notes:
         store.write_json("spec.json", _kept(job.spec))
@@ -140,7 +145,7 @@ def run(
         outcomes=count_outcomes(chains),
         spent=walk.budget.spent,
         stopped=walk.stopped,
-        notes=tuple(notes),
+        notes=(*job.notes, *notes),
     )
 
 

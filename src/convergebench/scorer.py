@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from convergebench.chain import Chain
-from convergebench.comparisons import FLOOR_PREFIX, Wanted, floor_pairs, row_version
+from convergebench.comparisons import AGAINST, FLOOR_PREFIX, Wanted, floor_pairs, row_version
 from convergebench.errors import ConvergeBenchError, MetricUnavailable, SettingsError
 from convergebench.measure import Row, Unit, missing
 from convergebench.metric import Metric
@@ -91,7 +91,7 @@ def score(
     directory: str | os.PathLike[str],
     metrics: Sequence[str] | None = None,
     *,
-    against: Sequence[str] = ("home", "previous"),
+    against: Sequence[str] = AGAINST,
     registered: bool | None = None,
     steps: Iterable[int] | None = None,
     workers: int | None = None,
@@ -105,7 +105,8 @@ def score(
         directory: The run directory.
         metrics: Names of metrics, or of sets of them (`convergebench metrics sets`); the set
             `fast` by default.
-        against: What frames are compared with: `home`, `previous` or both.
+        against: What frames are compared with: `home`, `previous` (the frame before),
+            `homecoming` (homecomings with the one before); all three by default.
         registered: Whether to compare with home also after undoing shift, zoom and crop; where
             not given, the sets say.
         steps: Which steps to score; all by default.
@@ -116,8 +117,10 @@ def score(
         observe: Called with a ScoreProgress after every batch of frames.
     """
     for word in against:
-        if word not in ("home", "previous"):
-            raise SettingsError(f"frames are compared with 'home' or 'previous', got {word!r}")
+        if word not in AGAINST:
+            raise SettingsError(
+                f"frames are compared with 'home', 'previous' or 'homecoming', got {word!r}"
+            )
     store = RunStore.open(Path(directory))
     names, by_set = chosen(metrics or (DEFAULT_SET,))
     wanted = Wanted(tuple(against), by_set if registered is None else registered)

@@ -1,7 +1,8 @@
 """Suites: sources × cycles, as data.
 
 A *source* is an image with its checksum and licence; a *suite* is a versioned set of sources and
-cycles, written in TOML.
+cycles, written in TOML. Its files lie beside it, or in the data folders that `suites prepare`
+fills; where only some of them are, it is run as a named subset.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ import json
 import tomllib
 from collections import Counter
 from collections.abc import Iterable
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import Annotated, Any, Self, TypeVar
 
 from pydantic import (
@@ -32,7 +33,9 @@ from convergebench.errors import (
     UnknownName,
     explain,
 )
+from convergebench.folders import data_folders
 from convergebench.frame import Frame, sha256
+from convergebench.wording import counted
 
 
 class Source(Record):
@@ -40,7 +43,8 @@ class Source(Record):
 
     A source that scores were published for, and whose picture is not here, only says where it is.
     `called` is what an import found it called, where that is no legal name. `address` is where the
-    file can be had, pinned to a commit; `origin` who made it, as its licence may want to be told.
+    file can be had, pinned to a commit, and `truth_address` where its truth can; `origin` who made
+    it, as its licence may want to be told.
     """
 
     name: Name
@@ -57,11 +61,13 @@ class Source(Record):
     elsewhere: Annotated[str, Field(min_length=1)] | None = None
     called: str | None = None
     address: Annotated[str, Field(pattern=r"^https?://\S+$")] | None = None
+    truth_address: Annotated[str, Field(pattern=r"^https?://\S+$")] | None = None
     origin: str | None = None
 
     @model_serializer(mode="wrap")
     def _without_the_newer(self, dump: SerializerFunctionWrapHandler) -> dict[str, Any]:
-        return without_empty(dump(self), "elsewhere", "called", "address", "origin")
+        newer = ("elsewhere", "called", "address", "truth_address", "origin")
+        return without_empty(dump(self), *newer)
 
     @field_validator("regions")
     @classmethod
@@ -80,9 +86,23 @@ class Source(Record):
             raise ValueError(f"source {self.name!r}: no drawn scene {self.draw!r}")
         return self
 
+    @property
+    def files(self) -> tuple[tuple[str, str, str | None], ...]:
+        """Its files, as path, SHA-256 and address: the picture's, then the truth's."""
+        told = (
+            (self.file, self.sha256, self.address),
+            (self.truth, self.truth_sha256, self.truth_address),
+        )
+        return tuple((file, digest, where) for file, digest, where in told if file and digest)
+
 
 class Suite(Record):
-    """A versioned set of sources and cycles."""
+    """A versioned set of sources and cycles.
+
+    A suite that lacks files is run as a *subset*, which says how many sources it has of how many,
+    and a hash of their names; `whole` is then the content hash of the complete suite. `opened_as`
+    is what the user calls it.
+    """
 
     name: Name
     version: Annotated[int, Field(ge=1)]
@@ -91,10 +111,19 @@ class Suite(Record):
     fingerprint: str | None = None
     source: Annotated[tuple[Source, ...], Field(min_length=1)]
     cycle: Annotated[tuple[Cycle, ...], Field(min_length=1)]
+    subset: Annotated[str, Field(pattern=r"^\d+ of \d+ sources \([0-9a-f]{8}\)$")] | None = None
+    whole: Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")] | None = None
     root: Annotated[Path | None, Field(exclude=True)] = None
+    opened_as: Annotated[str | None, Field(exclude=True)] = None
+
+    @model_serializer(mode="wrap")
+    def _without_the_newer(self, dump: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        return without_empty(dump(self), "subset", "whole")
 
     @model_validator(mode="after")
     def _distinct(self) -> Self:
+        if (self.subset is None) != (self.whole is None):
+            raise ValueError("a subset has both 'subset' and 'whole'; a whole suite has neither")
         for what, names in (
             ("source", [s.name for s in self.source]),
             ("cycle", [c.name for c in self.cycle]),
@@ -105,7 +134,7 @@ class Suite(Record):
         known = {s.name for s in self.source}
         for cycle in self.cycle:
             for name in cycle.sources or ():
-                if name not in known:
+                if name not in known and not self.subset:
                     raise ValueError(
                         f"cycle {cycle.name!r} names source {name!r}, which is not there"
                     )
@@ -120,18 +149,37 @@ class Suite(Record):
         """Name and version, as shown everywhere."""
         return f"{self.name}@{self.version}"
 
+    @property
+    def full_label(self) -> str:
+        """Name and version, and which subset of it this is."""
+        return f"{self.label}, {self.subset}" if self.subset else self.label
+
+    @property
+    def preparing(self) -> str:
+        """The command that brings the files which are not here."""
+        return f"convergebench suites prepare {self.opened_as or self.name}"
+
     def content_hash(self) -> str:
         """Hash of all that can move a number; version, seal and folder aside."""
         content = self.model_dump(mode="json", exclude={"version", "fingerprint", "root"})
         return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
 
+    def whole_hash(self) -> str:
+        """Content hash of the complete suite, of which this may be a subset."""
+        return self.whole or self.content_hash()
+
+    @property
+    def intact(self) -> bool:
+        """Whether it is what was sealed, or was never sealed."""
+        return self.fingerprint in (None, self.whole_hash())
+
     def source_named(self, name: str) -> Source:
         """The source of that name. Raises UnknownName."""
-        return _pick("source", name, self.source, f"Suite: {self.label}.")
+        return _pick("source", name, self.source, f"Suite: {self.full_label}.")
 
     def cycle_named(self, name: str) -> Cycle:
         """The cycle of that name. Raises UnknownName."""
-        return _pick("cycle", name, self.cycle, f"Suite: {self.label}.")
+        return _pick("cycle", name, self.cycle, f"Suite: {self.full_label}.")
 
     def cycle_of(self, label: str) -> Cycle:
         """The cycle of a `name@version` label, as chain keys have it."""
@@ -165,34 +213,91 @@ class Suite(Record):
             return None
         return self._file(source.name, source.truth, source.truth_sha256 or "")
 
+    def missing(self) -> tuple[Source, ...]:
+        """The sources that have an address and lack a file here; contents are not looked at.
+
+        One without an address cannot be brought: to lack it is a fault of the suite, told when
+        the picture is asked for.
+        """
+        return tuple(
+            source
+            for source in self.source
+            if (source.address or source.truth_address)
+            and any(not self._here(file) for file, *_ in source.files)
+        )
+
+    def available(self) -> Suite:
+        """This suite, without the sources that are missing here and the cycles that need them.
+
+        Raises:
+            SuiteError: Nothing is left.
+        """
+        gone = {source.name for source in self.missing()}
+        if not gone:
+            return self
+        kept = tuple(source for source in self.source if source.name not in gone)
+        cycles = tuple(c for c in self.cycle if any(self.applies(c, source) for source in kept))
+        if not cycles:
+            none = "no cycle fits what is here" if kept else "none of them is here"
+            raise SuiteError(
+                f"suite {self.label} has {counted(len(self.source), 'source')}, and {none}. "
+                f"`{self.preparing}` brings them."
+            )
+        names = "\n".join(sorted(source.name for source in kept))
+        total = int(self.subset.split()[2]) if self.subset else len(self.source)
+        told = f"{len(kept)} of {total} sources ({sha256(names.encode())[:8]})"
+        changes = {"source": kept, "cycle": cycles, "subset": told, "whole": self.whole_hash()}
+        return self.model_copy(update=changes)
+
+    def places(self, file: str) -> list[Path]:
+        """Where a file of this suite may be: beside it, then in the data folders."""
+        beside = (self.root or Path()) / file
+        if PurePosixPath(file).is_absolute() or ".." in PurePosixPath(file).parts:
+            return [beside]  # of no data folder
+        return [beside, *(folder / self.name / file for folder in data_folders())]
+
+    def _here(self, file: str) -> bool:
+        return any(path.is_file() for path in self.places(file))
+
     def _file(self, name: str, file: str, expected: str) -> Frame:
         root = self.root or Path()
-        path = root / file
-        if not path.resolve().is_relative_to(root.resolve()):
+        if not (root / file).resolve().is_relative_to(root.resolve()):
             raise SuiteError(f"source {name!r}: {file!r} lies outside the suite's folder")
-        try:
-            data = path.read_bytes()
-        except OSError as error:
-            raise SuiteError(
-                f"source {name!r}: cannot read {path} ({error.strerror}). "
-                "Restore the file or remove the source from the suite."
-            ) from error
-        got = sha256(data)
-        if got != expected:
-            raise SuiteError(
-                f"source {name!r}: {path} has SHA-256 {got[:12]}…, the suite says "
-                f"{expected[:12]}…. Restore the original file, or record the new hash and "
-                "raise the suite's version."
+        found = [path for path in self.places(file) if path.is_file()]
+        source = self.source_named(name)
+        brings = f"`{self.preparing}` brings it." if source.address or source.truth_address else ""
+        if brings and not found:
+            raise SuiteError(f"source {name!r}: its file {file} is not here. {brings}")
+        faults = []
+        for path in found or [root / file]:
+            try:
+                data = path.read_bytes()
+            except OSError as error:
+                remedy = brings or "Restore the file or remove the source from the suite."
+                faults.append(f"cannot read {path} ({error.strerror}). {remedy}")
+                continue
+            if (got := sha256(data)) == expected:
+                return _decoded(name, path, data, got)
+            remedy = brings or (
+                "Restore the original file, or record the new hash and raise the suite's version."
             )
-        frame = Frame(data, digest=got)
-        try:
-            frame.pixels  # noqa: B018 — really decoded: a source must not fail later
-        except MalformedImage as error:
-            raise SuiteError(
-                f"source {name!r}: {path} is no usable image: {error}. Replace the file, and its "
-                "hash in the suite."
-            ) from error
-        return frame
+            faults.append(
+                f"{path} has SHA-256 {got[:12]}…, the suite says {expected[:12]}…. {remedy}"
+            )
+        raise SuiteError(f"source {name!r}: {faults[0]}")
+
+
+def _decoded(name: str, path: Path, data: bytes, digest: str) -> Frame:
+    """The frame in a source's file, really decoded: a source must not fail later."""
+    frame = Frame(data, digest=digest)
+    try:
+        frame.pixels  # noqa: B018
+    except MalformedImage as error:
+        raise SuiteError(
+            f"source {name!r}: {path} is no usable image: {error}. Replace the file, and its "
+            "hash in the suite."
+        ) from error
+    return frame
 
 
 def region_box(edit: Edit, source: Source) -> Box | None:
@@ -215,16 +320,25 @@ def load_suite(path: Path) -> Suite:
         raise SuiteError(f"cannot read suite {file} ({error.strerror})") from error
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise SuiteError(f"{file} is not valid TOML: {error}") from error
+    for key in ("subset", "whole", "root", "opened_as"):
+        if key in table:
+            raise SuiteError(f"{file}: {key}: there is no such key")
     try:
-        return Suite.model_validate({**table, "root": file.parent})
+        return Suite.model_validate({**table, "root": file.parent, "opened_as": str(file)})
     except ValidationError as error:
         raise SuiteError(f"{file}: {explain(error)}") from error
 
 
 def check_suite(suite: Suite) -> list[str]:
-    """Everything wrong with a suite's files and seal, a sentence each; empty when all is well."""
+    """Everything wrong with a suite's files and seal, a sentence each; empty when all is well.
+
+    Files that are still to be brought are no fault: `Suite.missing` lists their sources.
+    """
     found: list[str] = []
+    missing = {source.name for source in suite.missing()}
     for source in suite.source:
+        if source.name in missing:
+            continue
         try:
             frame = suite.frame(source)
             suite.truth(source)
@@ -235,11 +349,10 @@ def check_suite(suite: Suite) -> list[str]:
                 )
         except ConvergeBenchError as error:
             found.append(str(error))
-    seal = suite.content_hash()
-    if suite.fingerprint not in (None, seal):
+    if not suite.intact:
         found.append(
             f"content changed since version {suite.version} was sealed: raise 'version' and set "
-            f'fingerprint = "{seal}"'
+            f'fingerprint = "{suite.whole_hash()}"'
         )
     return found
 

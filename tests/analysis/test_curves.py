@@ -34,7 +34,13 @@ def curves(
             made = value not in ("failed", "later")
             grid.append(
                 cell
-                | {"source": source, "editor": "a/b", "made": made, "failed": value == "failed"}
+                | {
+                    "source": source,
+                    "editor": "a/b",
+                    "made": made,
+                    "failed": value == "failed",
+                    "refused": False,
+                }
             )
             if not isinstance(value, str):
                 rows.append(cell | {"value": value})
@@ -115,12 +121,13 @@ def test_auc_of_complete_chains_by_source() -> None:
             ]
         )
     )
-    plan = {("psnr", "a"): Planned(5, 1, 2), ("psnr", "b"): Planned(4, 4, 2)}
+    plan = {("psnr", "a"): Planned(5, 1, 1, 2), ("psnr", "b"): Planned(4, 4, 0, 2)}
     mine, theirs = auc_findings(summaries, plan)
     assert mine.id == "auc/psnr/a"
     assert mine.estimate == pytest.approx((0.5 + 0.9) / 2)
     assert [mine.low, mine.high] == pytest.approx([0.5, 0.9])
     assert (mine.n, mine.missing, mine.failed) == (3, 2, 1)
+    assert (mine.refused, theirs.refused) == (1, 0)
     assert (theirs.estimate, theirs.n, theirs.missing, theirs.failed) == (None, 0, 4, 4)
 
 
@@ -135,13 +142,15 @@ def test_half_lives_say_what_is_censored_and_what_is_left_out() -> None:
             ]
         )
     )
-    found, printed = life_findings(summaries, {("psnr", "a"): Planned(5, 1, 3)})
+    found, printed = life_findings(summaries, {("psnr", "a"): Planned(5, 1, 1, 3)})
     life, mean = found
     # Survival 1 until 0.625, 2/3 until 1.8, then 1/3 until 3.
     assert life.id == "half-life/psnr/a"
     assert life.estimate == pytest.approx(1.8)
-    assert (life.n, life.missing, life.failed) == (3, 1, 1)
-    assert life.note == "1 censored, 2 without a first homecoming left out"
+    assert (life.n, life.missing, life.failed, life.refused, life.censored) == (3, 2, 1, 1, 1)
+    assert life.note == "1 censored, upper end > 3, 2 without a first homecoming left out"
+    assert life.low == pytest.approx(0.625)
+    assert life.high is None
     assert mean.estimate == pytest.approx(0.625 + (1.8 - 0.625) * 2 / 3 + 1.2 / 3)
     assert (mean.n, mean.missing, mean.note) == (3, 2, "up to round 3")
     assert printed == {"a": {"psnr": "1.80"}}
@@ -149,7 +158,7 @@ def test_half_lives_say_what_is_censored_and_what_is_left_out() -> None:
 
 def test_half_lives_of_nobody() -> None:
     found, printed = life_findings(
-        chain_summaries(curve_table([])), {("psnr", "a"): Planned(2, 2, 3)}, "literal-"
+        chain_summaries(curve_table([])), {("psnr", "a"): Planned(2, 2, 0, 3)}, "literal-"
     )
     assert [f.id for f in found] == ["literal-half-life/psnr/a", "literal-restricted-mean/psnr/a"]
     assert [(f.estimate, f.n, f.failed) for f in found] == [(None, 0, 2), (None, 0, 2)]
@@ -159,7 +168,7 @@ def test_half_lives_of_nobody() -> None:
 
 def test_an_unreached_half_life_is_said_in_words() -> None:
     table = curve_table([{"editor": "a", "c": (0.9, 0.8)}])
-    (life, _), printed = life_findings(chain_summaries(table), {("psnr", "a"): Planned(1, 0, 2)})
+    (life, _), printed = life_findings(chain_summaries(table), {("psnr", "a"): Planned(1, 0, 0, 2)})
     assert (life.estimate, life.note) == (None, "1 censored, half-life > 2")
     assert printed == {"a": {"psnr": "> 2"}}
 
@@ -173,4 +182,4 @@ def test_planned_chains_depend_on_what_home_means(tmp_path: Path) -> None:
         chain_of("s0", "more", "a", 4),
     ]
     found = planned_chains(chain_table(chains, suite), {"psnr": False, "clip": True})
-    assert found == {("clip", "a"): Planned(3, 1, 4), ("psnr", "a"): Planned(2, 1, 4)}
+    assert found == {("clip", "a"): Planned(3, 1, 1, 4), ("psnr", "a"): Planned(2, 1, 1, 4)}

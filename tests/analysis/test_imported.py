@@ -132,7 +132,8 @@ def test_a_ranking_of_published_and_measured_scores_says_so(tmp_path: Path) -> N
         made.walk(source, "trip", "c", (0.9, 0.9, 0.9))
     made.done()
     found = analyze(tmp_path / "ours", tmp_path / "theirs")
-    assert {s.editor: s.best_rank for s in found.standings} == {"c": 1, "a": 2, "b": 3}
+    assert [s.editor for s in found.standings] == ["c", "a", "b"]
+    assert {s.place for s in found.standings} == {"1–3"}, "two sources"
     assert {s.editor: s.score for s in found.standings} == pytest.approx(
         {"c": 0.9, "a": 0.8, "b": 0.4}
     )

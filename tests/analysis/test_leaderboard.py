@@ -115,12 +115,15 @@ def test_a_chain_counts_only_when_complete_by_every_ranking_metric() -> None:
 
 
 def test_controls_are_ranked_unless_inert() -> None:
+    def all_of(*cs: float) -> dict[str, tuple[float]]:
+        return {f"s{i}": (cs[i % len(cs)],) for i in range(8)}
+
     told = {
-        "a": {"s0": (0.8,), "s1": (0.6,)},
-        "identity": {"s0": (1.0,), "s1": (1.0,), "s2": (1.0,)},
-        "pipe": {"s0": (0.9,), "s1": (0.9,)},
-        "lazy": {"s0": (0.9,), "s1": (0.9,)},
-        "random": {"s0": (0.1,), "s1": (0.0,)},
+        "a": all_of(0.8, 0.6),
+        "identity": {**all_of(1.0), "s8": (1.0,)},
+        "pipe": all_of(0.9),
+        "lazy": all_of(0.9),
+        "random": all_of(0.1, 0.0),
     }
     found = ranking(
         summaries(told), controls=["identity", "pipe", "random"], inert=["pipe", "lazy"]

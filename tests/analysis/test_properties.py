@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from convergebench.analysis import analyze
 from convergebench.analysis.compare import rank
 from convergebench.analysis.convergence import convergence, half_life
+from convergebench.analysis.pairs import needed_sources
 from convergebench.analysis.summaries import chain_summaries
 from convergebench.analysis.survival import Survival, survival
 from convergebench.metric import MetricSpec
@@ -89,27 +90,31 @@ def first_gap(curve: list[Any]) -> int:
     return next((i for i, c in enumerate(curve) if c is None or c == "-"), len(curve))
 
 
-BOARDS = st.integers(2, 6).flatmap(
-    lambda sources: st.lists(
-        st.lists(SHARE, min_size=sources, max_size=sources), min_size=1, max_size=4
+def boards(least: int, most: int) -> st.SearchStrategy[list[list[float]]]:
+    return st.integers(least, most).flatmap(
+        lambda sources: st.lists(
+            st.lists(SHARE, min_size=sources, max_size=sources), min_size=1, max_size=4
+        )
     )
-)
 
 
 @settings(deadline=None)
-@given(BOARDS, st.floats(0.001, 1))
+@given(boards(needed_sources(5), 14), st.floats(0.001, 1))
 def test_an_editor_better_on_every_source_is_first(rows: list[list[float]], by: float) -> None:
     values = {f"e{i}": np.array(row) for i, row in enumerate(rows)}
     best = np.max(np.array(rows), axis=0) + by
     first, *rest = rank(values | {"better": best})
     assert (first.editor, first.best_rank, first.worst_rank) == ("better", 1, 1)
     assert all(r.best_rank > 1 for r in rest)
-    before = {r.editor: (r.best_rank + 1, r.worst_rank + 1) for r in rank(values)}
-    assert {r.editor: (r.best_rank, r.worst_rank) for r in rest} == before
+    # One more editor is more comparisons: what was tied stays so, what was not may become so.
+    for before in rank(values):
+        (after,) = (r for r in rest if r.editor == before.editor)
+        assert after.best_rank <= before.best_rank + 1
+        assert after.worst_rank >= before.worst_rank + 1
 
 
 @settings(deadline=None)
-@given(BOARDS)
+@given(boards(2, 14))
 def test_ranks_are_possible(rows: list[list[float]]) -> None:
     ranked = rank({f"e{i}": np.array(row) for i, row in enumerate(rows)})
     assert [r.mean for r in ranked] == sorted((r.mean for r in ranked), reverse=True)

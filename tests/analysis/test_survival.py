@@ -2,9 +2,12 @@ from __future__ import annotations
 
 from fractions import Fraction
 
+import numpy as np
 import pytest
+from scipy.stats import CensoredData, ecdf
 
-from convergebench.analysis.survival import survival
+from convergebench.analysis.resampling import RESAMPLES, resampling_weights
+from convergebench.analysis.survival import bounds, kaplan_meier, survival
 
 # Remission in weeks of leukaemia patients: Freireich et al. (1963), in every textbook.
 TREATED = "6 6 6 6+ 7 9+ 10 10+ 11+ 13 16 17+ 19+ 20+ 22 23 25+ 32+ 32+ 34+ 35+"
@@ -83,14 +86,14 @@ def test_no_chain() -> None:
 
 
 def test_a_median_at_exactly_one_half_survives_rounding() -> None:
-    # The shares multiply to 0.5000000000000001: 5/6 · 13/15 · 10/13 · 9/10 = 1/2.
-    times = [1.0] * 3 + [2.0] * 2 + [3.0] * 3 + [4.0] + [9.0] * 9
-    fell = [True] * 9 + [False] * 9
+    # The shares multiply to 0.5000000000000001: 12/14 · 10/12 · 9/10 · 8/9 · 7/8 = 1/2.
+    times = [1.0] * 2 + [2.0] * 2 + [3.0, 4.0, 5.0] + [9.0] * 7
+    fell = [True] * 7 + [False] * 7
     found = survival(times, fell)
     assert found is not None
     assert found.share[-1] == pytest.approx(0.5)
     assert found.share[-1] > 0.5
-    assert found.median == 4
+    assert found.median == 5
 
 
 def test_the_horizon_is_all_rounds_once_every_chain_has_fallen() -> None:
@@ -100,3 +103,65 @@ def test_the_horizon_is_all_rounds_once_every_chain_has_fallen() -> None:
     open_ended = survival([1, 2], [True, False], rounds=10)
     assert open_ended is not None
     assert open_ended.horizon == 2, "what happens later is not known"
+
+
+@pytest.mark.parametrize("ties", [False, True])
+def test_every_resample_is_scipys_curve(ties: bool) -> None:
+    rng = np.random.default_rng(8)
+    times = rng.weibull(1.5, 36) * 3
+    times = np.ceil(times) if ties else times
+    limits = rng.uniform(0.5, 6, 36)
+    fell, times = times <= limits, np.minimum(times, limits)
+    source = np.repeat(np.arange(12), 3)
+    weights = resampling_weights(12)[source]
+    steps, shares = kaplan_meier(times, fell, weights)
+    assert steps.tolist() == np.unique(times[fell]).tolist()
+    for column in range(0, RESAMPLES, 40):
+        often = weights[:, column].astype(int)
+        sample = CensoredData.right_censored(np.repeat(times, often), ~np.repeat(fell, often))
+        assert shares[:, column] == pytest.approx(ecdf(sample).sf.evaluate(steps), abs=1e-12)
+
+
+def test_bounds_are_those_of_resampled_curves() -> None:
+    times, fell = read(TREATED)
+    names = [f"s{i}" for i in range(21)]
+    found = bounds(times, fell, names, 35)
+    curves = kaplan_meier(np.array(times), np.array(fell), resampling_weights(21))[1]
+    # The published interval of the median is 13 to infinity.
+    assert found.median == (13, None)
+    low, high = found.restricted_mean
+    assert low is not None
+    assert high is not None
+    # Published: 23.3 with a standard error of 2.8.
+    assert 16.5 < low < 18.5
+    assert 28 < high < 30
+    for (least, most), row in zip(found.band, curves, strict=True):
+        assert least is not None
+        assert most is not None
+        assert least < row.mean() < most
+        assert most - least > 3.2 * row.std()
+
+
+def test_a_share_that_never_varied_still_has_a_band() -> None:
+    found = bounds([1, 5, 5, 5], [True, True, False, False], ["a", "a", "b", "b"], 5)
+    (low, high), _ = found.band
+    assert low is not None
+    assert high is not None
+    assert 0 <= low < 0.75 < high <= 1
+
+
+def test_an_end_that_is_not_reached() -> None:
+    names = [f"s{i}" for i in range(8)]
+    never = bounds([4.0] * 8, [False] * 8, names, 4)
+    assert never.median == (4, None), "at least as long as they were followed"
+    assert never.restricted_mean == (4, 4)
+    assert never.band == ()
+    some = bounds([1.0, 2.0, 3.0, 3.5] + [4.0] * 4, [True] * 4 + [False] * 4, names, 4)
+    assert some.median[0] == pytest.approx(2, abs=1)
+    assert some.median[1] is None
+
+
+def test_no_bounds_from_a_single_source() -> None:
+    found = bounds([1.0, 2.0], [True, True], ["s0", "s0"], 5)
+    assert found.median == found.restricted_mean == (None, None)
+    assert found.band == ((None, None), (None, None))

@@ -74,7 +74,8 @@ def test_the_twelve_scenes_are_there() -> None:
 def test_the_objects_are_there() -> None:
     assert set(OBJECTS) >= {
         "red-ball", "cup", "book", "plant", "vase", "chair", "cat", "apple", "glasses",
-        "sunglasses", "hat", "scarf", "umbrella", "party-hat",
+        "sunglasses", "hat", "scarf", "umbrella", "party-hat", "earrings", "necklace", "watch",
+        "beard", "moustache", "dog",
     }  # fmt: skip
     assert all(OBJECTS.values())
 
@@ -200,7 +201,9 @@ def test_a_sprite_is_solid_within_and_clear_at_its_upper_corners(name: str) -> N
     assert 0.05 < float((alpha > 128).mean()) < 0.95
 
 
-@pytest.mark.parametrize("name", ["red-ball", "cup", "book", "plant", "vase", "chair", "cat"])
+@pytest.mark.parametrize(
+    "name", ["red-ball", "cup", "book", "plant", "vase", "chair", "cat", "dog"]
+)
 def test_what_stands_stays_on_the_lower_edge_of_a_tall_box(name: str) -> None:
     rows = np.flatnonzero((sprite(name, 80, 240)[..., 3] > 200).any(axis=1))
     assert rows.min() > 100
@@ -211,6 +214,47 @@ def test_a_sprite_keeps_its_proportions() -> None:
     solid = sprite("red-ball", 300, 100)[..., 3] > 200
     columns, rows = np.flatnonzero(solid.any(axis=0)), np.flatnonzero(solid.any(axis=1))
     assert abs(int(np.ptp(columns)) - int(np.ptp(rows))) <= 6
+
+
+@pytest.mark.parametrize("width", [90, 240, 600])
+def test_earrings_hang_at_the_sides_of_their_box_and_keep_their_size(width: int) -> None:
+    solid = sprite("earrings", width, 90)[..., 3] > 200
+    columns = np.flatnonzero(solid.any(axis=0))
+    assert columns.min() < 8
+    assert columns.max() >= width - 8
+    left, right = solid[:, : width // 2], solid[:, (width + 1) // 2 :]
+    assert abs(int(left.sum()) - int(right.sum())) <= 0.02 * left.sum()
+    assert abs(int(left.sum()) - int((sprite("earrings", 90, 90)[:, :45, 3] > 200).sum())) < 120
+    if width > 200:
+        assert not solid[:, 60 : width - 60].any(), "the face between them stays free"
+
+
+@pytest.mark.parametrize(
+    ("name", "size", "clear", "solid"),
+    [
+        ("necklace", (250, 200), (125, 60), (125, 160)),
+        ("beard", (250, 200), (125, 25), (125, 130)),
+        ("moustache", (260, 100), (130, 90), (100, 50)),
+        ("watch", (120, 200), (8, 20), (60, 100)),
+    ],
+)
+def test_what_is_worn_leaves_free_what_must_be_seen(
+    name: str, size: tuple[int, int], clear: tuple[int, int], solid: tuple[int, int]
+) -> None:
+    alpha = sprite(name, *size)[..., 3]
+    assert alpha[clear[1], clear[0]] == 0
+    assert alpha[solid[1], solid[0]] > 240
+
+
+@pytest.mark.parametrize("name", ["beard", "necklace", "dog", "watch", "moustache", "earrings"])
+def test_a_larger_sprite_is_the_same_object(name: str) -> None:
+    small, large = (
+        sprite(name, side, side).astype(np.float64).reshape(80, k, 80, k, 4).mean(axis=(1, 3))
+        for side, k in ((80, 1), (320, 4))
+    )
+    shown = [pixels[..., :3] * pixels[..., 3:] / 255 for pixels in (small, large)]
+    assert np.abs(shown[0] - shown[1]).mean() < 6.0
+    assert np.abs(small[..., 3] - large[..., 3]).mean() < 6.0
 
 
 def test_alpha_is_straight() -> None:

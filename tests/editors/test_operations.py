@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Literal
 
@@ -14,10 +15,12 @@ from convergebench.editor import EditRequest, Turn
 from convergebench.editors.operations import (
     TRANSLUCENT,
     add,
+    focused,
     is_grey,
     perform,
     recolour,
     remove,
+    toned,
 )
 from convergebench.editors.reference import open_editor
 from convergebench.errors import EditorFailed
@@ -44,6 +47,30 @@ def put_and_take(name: str = THING) -> Cycle:
     put = Edit(prompt="Add it.", region=BOX, operation=Operation(kind="add", object=name))
     take = Edit(prompt="Remove it.", region=BOX, operation=Operation(kind="remove", object=name))
     return Cycle(name="object", kind="round-trip", edit=(put, take))
+
+
+def there_and_back(forward: str, backward: str) -> Cycle:
+    edits = ({"prompt": kind, "operation": {"kind": kind}} for kind in (forward, backward))
+    return Cycle.model_validate({"name": forward, "kind": "round-trip", "edit": list(edits)})
+
+
+def every_level() -> NDArray[np.uint8]:
+    """A picture with all 256 levels in each channel."""
+    level = np.arange(256, dtype=np.uint8)
+    return np.ascontiguousarray(np.stack([level, level[::-1], np.roll(level, 90)], -1)[None])
+
+
+def waves(frequency: int, amplitude: float) -> NDArray[np.uint8]:
+    """A grey picture 256 pixels square whose brightness swings across."""
+    turns = (np.arange(256) + 0.5) * frequency / 256
+    row = np.rint(128 + amplitude * np.cos(2 * np.pi * turns)).astype(np.uint8)
+    return np.ascontiguousarray(np.broadcast_to(row[None, :, None], (256, 256, 3)))
+
+
+def swing(pixels: NDArray[np.uint8], frequency: int) -> float:
+    """How much of the frequency is in the picture: twice the mean of it times its cosine."""
+    turns = (np.arange(256) + 0.5) * frequency / 256
+    return float(2 * (pixels[128, :, 0] * np.cos(2 * np.pi * turns)).mean())
 
 
 def changed(one: NDArray[np.uint8], other: NDArray[np.uint8]) -> NDArray[np.bool_]:
@@ -125,6 +152,70 @@ def test_colours_survive_a_noisy_editor(walk: Walk) -> None:
     chroma = [(p[..., 0] - p[..., 2]).ravel() for p in (before, after)]
     assert np.corrcoef(chroma[0], chroma[1])[0, 1] > 0.95
     assert chroma[1].std() == pytest.approx(chroma[0].std(), rel=0.1)
+
+
+@pytest.mark.parametrize(
+    ("forward", "backward", "lost"), [("warm", "cool", 1), ("dim", "brighten", 2)]
+)
+def test_a_curve_is_undone_to_a_level_or_two_and_then_loses_nothing(
+    forward: str, backward: str, lost: int, walk: Walk
+) -> None:
+    source = Frame.of_pixels(every_level())
+    frames = walk(open_editor(), there_and_back(forward, backward), source, 6)
+    apart = np.abs(frames[2].pixels.astype(int) - source.pixels)
+    assert apart.max() == lost
+    assert np.abs(frames[1].pixels.astype(int) - source.pixels).mean() > 15
+    assert frames[1].pixel_digest == frames[3].pixel_digest == frames[5].pixel_digest
+    assert frames[2].pixel_digest == frames[4].pixel_digest == frames[6].pixel_digest
+
+
+def test_a_warm_cast_is_orange_and_the_dark_is_dark_and_blue() -> None:
+    grey_card = np.full((4, 4, 3), 128, np.uint8)
+    assert toned(grey_card, "warm")[0, 0].tolist() == [166, 134, 90]
+    assert toned(grey_card, "dim")[0, 0].tolist() == [38, 45, 58]
+    ends = np.array([[[0, 0, 0], [255, 255, 255]]], np.uint8)
+    assert np.array_equal(toned(ends, "warm"), ends), "black and white stay"
+    assert toned(ends, "brighten")[0].tolist() == [[0, 0, 0], [253, 254, 255]]
+
+
+@pytest.mark.parametrize("frequency", [4, 16, 32, 64])
+def test_focus_does_to_a_frequency_what_it_says(frequency: int) -> None:
+    picture = waves(frequency, 50)
+    kept = math.exp(-2 * (math.pi * 2 * frequency / 256) ** 2)
+    blurred, sharp = focused(picture, "blur"), focused(picture, "sharpen")
+    for result, share in (
+        (blurred, kept),
+        (sharp, 2 - kept),
+        (focused(picture, "soften"), 1 / (2 - kept)),
+        (focused(blurred, "sharpen"), kept * (2 - kept)),
+        (focused(sharp, "soften"), 1),
+    ):
+        found = swing(result, frequency) / swing(picture, frequency)
+        assert found == pytest.approx(share, abs=0.03)
+
+
+def test_sharpening_is_undone_where_nothing_was_clipped_and_a_blur_never(walk: Walk) -> None:
+    calm = np.random.default_rng(3).integers(108, 148, (96, 96, 3)).astype(np.uint8)
+    source = Frame.of_pixels(calm)
+    back = walk(open_editor(), there_and_back("sharpen", "soften"), source, 2)[-1]
+    assert np.abs(back.pixels.astype(int) - calm).max() <= 1
+    faded = walk(open_editor(), there_and_back("blur", "sharpen"), source, 4)
+    apart = [np.abs(frame.pixels.astype(int) - calm).mean() for frame in faded]
+    assert 3 < apart[2] < apart[4]
+
+
+@pytest.mark.parametrize("kind", ["warm", "cool", "dim", "brighten", "blur", "sharpen", "soften"])
+def test_the_operations_on_the_whole_picture_are_performed(
+    kind: str, ask: Ask, confetti: NDArray[np.uint8]
+) -> None:
+    edit = Edit.model_validate({"prompt": "Do it.", "operation": {"kind": kind}})
+    confetti.setflags(write=False)
+    result = perform(ask(confetti, edit=edit))
+    assert result.shape == confetti.shape
+    assert result.dtype == np.uint8
+    assert changed(result, confetti).mean() > 0.9
+    with pytest.raises(ValueError, match="takes no 'quarters'"):
+        Operation.model_validate({"kind": kind, "quarters": 1})
 
 
 @pytest.mark.parametrize("name", sorted(drawing.OBJECTS))

@@ -11,7 +11,13 @@ from convergebench import drawing
 from convergebench.cycle import Cycle, Edit, Operation
 from convergebench.editor import EditRequest
 from convergebench.editors.reference import open_editor, ramp_psnr
-from convergebench.editors.yardsticks import unrelated
+from convergebench.editors.yardsticks import (
+    DEPTH,
+    cliff_rmse,
+    geometric_rmse,
+    plateau_rmse,
+    unrelated,
+)
 from convergebench.frame import Frame
 
 Walk = Callable[..., list[Frame]]
@@ -72,6 +78,60 @@ def test_the_formula_ends_where_samples_would_clip() -> None:
     assert ramp_psnr(1, 1) == pytest.approx(48.1308, abs=1e-4)
     with pytest.raises(ValueError, match=r"128·1 = 128"):
         ramp_psnr(128, 1)
+
+
+GROWING: dict[str, tuple[str, Callable[[int], float]]] = {
+    "settling": ("geometric,step=24,factor=0.8", lambda n: geometric_rmse(n, 24, 0.8)),
+    "diverging": ("geometric,step=8,factor=1.2", lambda n: geometric_rmse(n, 8, 1.2)),
+    "plateau": ("plateau,level=60,factor=0.5", lambda n: plateau_rmse(n, 60, 0.5)),
+    "cliff": ("cliff,at=3,loss=50", lambda n: cliff_rmse(n, 3, 50)),
+}
+
+
+@pytest.mark.parametrize("name", GROWING)
+@pytest.mark.parametrize("cycle", cycles(), ids=lambda cycle: cycle.name)
+def test_growing_losses_are_their_formulas_at_every_step(
+    cycle: Cycle, name: str, walk: Walk
+) -> None:
+    told, rmse = GROWING[name]
+    model, *options = told.split(",")
+    editor = open_editor(model, **dict(o.split("=") for o in options))
+    # neither square nor of one tone, so that a wrong turn would show
+    source = np.random.default_rng(1).integers(0, 256, (48, 80, 3), np.uint8)
+    frames = walk(editor, cycle, Frame.of_pixels(source), 6)
+    for n, frame in enumerate(frames):
+        home = cycle.home(n)
+        assert home is not None
+        # exact but for half a sample
+        error = mean_square(frame.pixels, home.view(source))
+        assert error == pytest.approx(rmse(n) ** 2, abs=0.5 * DEPTH**2 / source.size)
+        if n:
+            # no sample moves twice, so squared distances add up
+            operation = cycle.edit[0].operation
+            before = frames[n - 1].pixels
+            if operation is not None and operation.kind == "flip":
+                before = before[:, ::-1]
+            elif operation is not None:
+                before = np.rot90(before, -1)
+            step = rmse(n) ** 2 - rmse(n - 1) ** 2
+            assert mean_square(frame.pixels, before) == pytest.approx(
+                step, abs=DEPTH**2 / source.size
+            )
+
+
+def test_the_geometric_editor_moves_by_its_factor() -> None:
+    distances = [
+        math.sqrt(geometric_rmse(n, 12, 0.8) ** 2 - geometric_rmse(n - 1, 12, 0.8) ** 2)
+        for n in range(1, 9)
+    ]
+    assert distances == pytest.approx([12 * 0.8 ** (n - 1) for n in range(1, 9)])
+
+
+def test_a_growing_loss_ends_where_every_sample_is_moved(walk: Walk) -> None:
+    source = np.random.default_rng(2).integers(0, 256, (16, 16, 3), np.uint8)
+    editor = open_editor("geometric", step="100", factor="2")
+    frames = walk(editor, cycles()[0], Frame.of_pixels(source), 4)
+    assert [mean_square(f.pixels, source) for f in frames[2:]] == [DEPTH**2] * 3
 
 
 def test_random_pictures_have_nothing_in_common(

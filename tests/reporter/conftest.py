@@ -3,15 +3,31 @@
 from __future__ import annotations
 
 import shutil
+from collections.abc import Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 
 from convergebench.reporter import Report, report
 from convergebench.runner import run
 from convergebench.scorer import score
+from tests.reporter.walked import walked_run
 from tests.support.runs import write_suite
 
+if TYPE_CHECKING:
+    from playwright.sync_api import Browser
+
+CHROMIUM = Path("/usr/bin/chromium")
+FLAGS = [
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+]
 HOSTILE = (
     """Night </script><script>document.title="owned"</script> & "day" 'dusk' <!-- {{ 7 * 7 }}"""
 )
@@ -64,3 +80,22 @@ def own_run(made_run: Path, tmp_path: Path) -> Path:
     copy = tmp_path / "own-run"
     shutil.copytree(made_run, copy, ignore=shutil.ignore_patterns("report"))
     return copy
+
+
+@pytest.fixture(scope="session")
+def walked(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The viewer's run, with its report in the usual place; read-only for tests."""
+    path = walked_run(tmp_path_factory.mktemp("walked"))
+    report(path)
+    return path
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    """A real Chromium, which asks for nothing by itself."""
+    from playwright.sync_api import sync_playwright
+
+    with sync_playwright() as playwright:
+        opened = playwright.chromium.launch(executable_path=CHROMIUM, args=FLAGS)
+        yield opened
+        opened.close()

@@ -12,10 +12,13 @@ from convergebench.analysis import Findings
 from convergebench.analysis.notes import TABLE_KEY
 from convergebench.chain import Chain
 from convergebench.reporter import Report, report
+from convergebench.reporter.charts.drawing import rounded
+from convergebench.reporter.numbers import DRAWN
 from convergebench.runner import run
 from convergebench.scorer import score
 from convergebench.store import RunStore
 from tests.reporter.pages import Element, assert_links_resolve, read_page
+from tests.reporter.test_charts import unpacked
 from tests.support.runs import picture, write_suite
 
 
@@ -43,87 +46,149 @@ def chains_of(run: Path) -> list[Chain]:
 # -- numbers --------------------------------------------------------------------------------------
 
 
+def headline(page: Element) -> dict[str, dict[str, str]]:
+    """The headline table: by editor and by column (with its group) what is printed."""
+    (table,) = page.all("table", "board")
+    groups, heads = table.all("thead")[0].all("tr")
+    spans = [(th.text, int(th.attributes["colspan"])) for th in groups.all("th")]
+    over = ["", "", "", *(name for name, span in spans for _ in range(span))]
+    names = [f"{g} {th.text}".strip() for g, th in zip(over, heads.all("th"), strict=True)]
+    rows = {}
+    for row in table.all("tbody"):
+        for line in row.all("tr"):
+            if "data-editor" in line.attributes:
+                told = [c.text for c in line.children if isinstance(c, Element)]
+                rows[line.attributes["data-editor"]] = dict(zip(names, told, strict=True))
+    return rows
+
+
 def test_the_leaderboard_shows_every_number_of_every_standing(made_report: Report) -> None:
-    (table,) = index(made_report).all("table", "board")
-    rows = {row[1].split(" ")[0]: row for row in cells(table.all("tr")) if len(row) > 4}
-    names = [head.text for head in table.all("thead")[0].all("tr")[1].all("th")]
+    rows = headline(index(made_report))
+    found = made_report.findings
+    known = {(f.kind, f.metric, f.editor): f for f in found.findings}
     seen = set()
-    for s in made_report.findings.standings:
+    for s in found.standings:
         row = rows[s.editor]
-        assert row[0] == s.place
-        assert ("control" in row[1]) == s.control
-        assert row[1].endswith(s.why_unranked)
+        assert row["Rank"] == s.place
+        assert ("control" in row["Editor"]) == s.control
+        assert s.why_unranked in row["Editor"]
         if s.score is not None:
-            assert row[2] == f"{printed(s.score)} [{printed(s.low)}, {printed(s.high)}]"
+            assert (
+                row["Score [95 %]"] == f"{printed(s.score)} [{printed(s.low)}, {printed(s.high)}]"
+            )
         else:
-            assert row[2] == "–"
-        assert row[3:-2] == [s.half_life.get(name, "–") for name in names]
-        assert set(s.half_life) <= set(names)
-        assert row[-2].split(" ")[0] == f"{s.complete}/{s.chains}"
+            assert row["Score [95 %]"] == "–"
+        for name in ("psnr", "ssim"):
+            told = row[f"Half-life, homecomings {name}"]
+            life = known.get(("half-life", name, s.editor))
+            assert told.split(" [")[0] == s.half_life.get(name, "–")
+            if life and life.estimate is not None and life.low is not None:
+                assert f"[{life.low:.2f}, " in told
+            auc = known["auc", name, s.editor]
+            assert row[f"AUC {name}"] == printed(auc.estimate)
+        assert row["Chains n"] == f"{s.complete}"
+        assert row["Chains missing"] == f"{s.chains - s.complete}"
+        assert row["Chains failed"] == f"{s.failed}"
+        assert row["Chains refused"] == f"{known['auc', 'psnr', s.editor].refused}"
+        censored = known["half-life", "psnr", s.editor].censored
+        assert row["Chains censored"] == f"{censored}"
+        mean = known["restricted-mean", "psnr", s.editor].estimate
+        assert row["Restricted mean psnr"] == ("–" if mean is None else f"{mean:.2f}")
         failed = {outcome: n for outcome, n in s.outcomes.items() if outcome != "edited"}
-        told = re.findall(r"(\d+) ([a-z-]+)", row[-1].partition(f"{s.failed} chains ended")[0])
-        assert {outcome: int(n) for n, outcome in told} == failed
-        assert (f"{s.failed} chains ended early" in row[-1]) == bool(s.failed)
+        counts = re.findall(r"(\d+) ([a-z-]+)[,;]", row["Editor"] + ",")
+        assert {outcome: int(n) for n, outcome in counts if outcome in failed} == failed
+        assert (f"{s.failed} chains ended early" in row["Editor"]) == bool(s.failed)
         seen |= set(failed)
     assert seen >= {"refused", "malformed", "failed"}
 
 
-def test_the_unranked_stand_apart(made_report: Report) -> None:
+def test_the_headline_never_stands_alone(made_report: Report) -> None:
+    for row in headline(index(made_report)).values():
+        for name in ("headline", "quality", "semantic"):
+            assert row[f"Half-life, homecomings {name}"] == "incomplete"
+    told = index(made_report).one("leaderboard").text
+    assert "Incomplete: quality needs lpips, semantic needs clip." in told
+    assert "convergebench score tiny-run --metrics lpips,clip" in told
+
+
+def test_controls_and_the_unranked_stand_apart(made_report: Report) -> None:
     (table,) = index(made_report).all("table", "board")
-    parts = [part.text for part in table.all("tbody")]
-    standings = made_report.findings.standings
-    ranked = [s.editor for s in standings if s.best_rank is not None]
-    assert ranked[0] == "ref:identity"
-    assert ranked[-1] == "ref:random"
-    assert all(name in parts[0] for name in ranked)
-    for s in standings:
-        if s.best_rank is None:
-            assert s.editor in parts[1]
-            assert s.why_unranked in parts[1]
+    parts = {part.all("tr")[0].text: part.text for part in table.all("tbody")[1:]}
+    first = table.all("tbody")[0].text
+    for s in made_report.findings.standings:
+        if s.control:
+            assert s.editor in parts["Controls"]
+        elif s.best_rank is None:
+            assert s.editor in parts["Not ranked"]
+            assert s.why_unranked in parts["Not ranked"]
+        else:
+            assert s.editor in first
+    assert "ref:noise" in first
+    assert "ref:identity" not in first
 
 
-def test_the_numbers_tables_show_every_finding_that_is_not_on_a_curve(made_report: Report) -> None:
-    tables = {t.attributes.get("data-kind"): t for t in index(made_report).all("table")}
-    rows = {kind: cells(t.all("tbody")[0].all("tr")) for kind, t in tables.items() if kind}
-    shown: list[tuple[str, ...]] = [
-        (kind, row[0], row[1].removesuffix(" control"), *row[2:])
-        for kind, found in rows.items()
-        for row in found
-    ]
+def test_the_numbers_tables_show_every_finding_that_is_no_point_of_a_chart(
+    made_report: Report,
+) -> None:
+    folder = made_report.path.parent
+    pages = [index(made_report), *map(read_page, sorted(folder.glob("numbers-*.html")))]
+    shown: list[tuple[str, ...]] = []
+    for table in (t for page in pages for t in page.all("table")):
+        kind = table.attributes.get("data-kind")
+        if not kind:
+            continue
+        heads = [head.text for head in table.all("thead")[0].all("th")]
+        for line in cells(table.all("tbody")[0].all("tr")):
+            row = dict(zip(heads, line, strict=True))
+            row["Editor"] = row["Editor"].removesuffix(" control")
+            columns = ("Metric", "Editor", "Other", "Group", "Estimate", "95 % from", "to", "n",
+                       "Missing", "Failed", "Refused", "Censored", "Note")  # fmt: skip
+            shown.append((kind, *(row.get(name, "") for name in columns)))
     wanted: list[tuple[str, ...]] = [
         (
-            kind, f.metric, f.editor, printed(f.estimate), printed(f.low), printed(f.high),
-            f"{f.n}", f"{f.missing}", f"{f.failed}", f.note,
+            f.kind, f.metric, f.editor, f.other, f.group, printed(f.estimate), printed(f.low),
+            printed(f.high), f"{f.n}", f"{f.missing}", f"{f.failed}", f"{f.refused}",
+            f"{f.censored}", f.note,
         )
         for f in made_report.findings.findings
-        if (kind := f.id.partition("/")[0]) not in ("convergence", "value")
+        if f.kind not in DRAWN
     ]  # fmt: skip
     assert len(wanted) > 50
     assert sorted(shown) == sorted(wanted)
 
 
-def test_charts_hold_every_curve_finding_in_full(made_report: Report) -> None:
-    data = json.loads(index(made_report).one("chart-data").raw)
+def rows_of(folder: Path, name: str) -> list[dict[str, Any]]:
+    """The data of a chart, as the page's script reads them."""
+    text = (folder / "data" / "charts" / f"{name}.js").read_text("utf-8")
+    head = f"convergebench.take({json.dumps(name)},"
+    assert text.startswith(head)
+    return unpacked(json.loads(text[len(head) : -len(");\n")]))
+
+
+def test_charts_hold_every_curve_finding(made_report: Report) -> None:
+    told = json.loads(index(made_report).one("chart-data").raw)["charts"]
     shown = []
-    for name, chart in data.items():
+    for name in told:
         kind, _, metric = name.partition("-")
-        for rows in chart["spec"]["datasets"].values():
-            shown += [{**row, "kind": kind, "metric": metric} for row in rows if "chains" in row]
+        if kind in ("convergence", "value"):
+            rows = rows_of(made_report.path.parent, name)
+            shown += [{"kind": kind, "metric": metric, **row} for row in rows if "chains" in row]
     wanted = [
         {
-            "kind": kind,
+            "kind": f.kind,
             "metric": f.metric,
             "editor": f.editor,
             "n": f.round,
-            "value": f.estimate,
+            "value": rounded(f.estimate),
             "chains": f.n,
-            **({"low": f.low, "high": f.high} if f.low is not None else {}),
+            **({"low": rounded(f.low), "high": rounded(f.high)} if f.low is not None else {}),
             "missing": f.missing,
             "failed": f.failed,
-            "infinite": f.infinite,
+            "refused": f.refused,
+            **({"infinite": f.infinite} if f.infinite else {}),
         }
         for f in made_report.findings.findings
-        if (kind := f.id.partition("/")[0]) in ("convergence", "value") and f.estimate is not None
+        if f.kind in ("convergence", "value") and f.estimate is not None
     ]
     assert len(wanted) > 50
     assert any("low" in point for point in wanted)
@@ -138,7 +203,7 @@ def test_floors_notes_and_versions_are_shown(made_report: Report) -> None:
     told = page.one("leaderboard").text
     for note in findings.notes:
         assert (note in told) == (note != TABLE_KEY), note
-    assert "Complete chains: those that came home" in told
+    assert "n counts complete chains: those that came home" in told
     for label in findings.metrics:
         assert label in page.one("provenance").text
     assert re.search(r"start run .*numpy \d", page.one("provenance").text)
@@ -171,14 +236,6 @@ def test_inert_is_explained(made_report: Report) -> None:
     assert f"Inert: {meaning}." in told.text
     titles = [why.attributes.get("title") for why in told.all("span", "why")]
     assert titles.count(meaning) == len(inert)
-
-
-def test_half_lives_count_the_censored(made_report: Report) -> None:
-    for table in index(made_report).all("table"):
-        if kind := table.attributes.get("data-kind"):
-            heads = [head.text for head in table.all("thead")[0].all("th")]
-            assert ("Censored" in heads) == kind.endswith("half-life")
-            assert ("Missing" in heads) != kind.endswith("half-life")
 
 
 def test_frames_identical_to_home_are_told_under_the_chart(made_report: Report) -> None:

@@ -3,23 +3,34 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
-from functools import cache
-from typing import NamedTuple
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import numpy as np
 import polars as pl
 
-from convergebench.analysis.compare import by_metric, intervals, mean_interval, resampling_weights
-from convergebench.analysis.findings import HEADLINE, Finding
-from convergebench.analysis.survival import survival
+from convergebench.analysis.compare import by_metric
+from convergebench.analysis.findings import DIMENSIONS, HEADLINE, RANKED_BY, Finding
+from convergebench.analysis.resampling import Ends, mean_intervals, ratio_intervals
+from convergebench.analysis.survival import Bounds, Survival, bounds, survival
+
+if TYPE_CHECKING:
+    from convergebench.analysis.study import Study
+
+NO_ENDS: Final[Ends] = (None, None)
+MOST_STEPS: Final = 100
+"""Of a survival curve; of longer ones only some are told, evenly chosen."""
+
+_PIXELS: Final = DIMENSIONS["quality"][0]
+Lives = tuple[Sequence[float], Sequence[bool], Sequence[str]]
 
 
 class Planned(NamedTuple):
-    """Of one metric and editor: chains that should have values, failed ones, and the longest N."""
+    """Of one metric and editor: chains that should have values, failed ones, refused; longest N."""
 
     chains: int
     failed: int
+    refused: int
     rounds: int
 
 
@@ -52,26 +63,40 @@ def curve_findings(
             infinite=pl.col("value").is_infinite().sum(),
             planned=pl.len(),
             failed=pl.col("failed").sum(),
+            refused=pl.col("refused").sum(),
         )
     )
-    bands = _bands(joined.filter(finite)) if kind == "convergence" else {}
+    bands = point_bands(joined.filter(finite)) if kind == "convergence" else {}
     return [
         Finding(
             id=f"{kind}/{metric}/{editor}/{n}",
             estimate=mean,
-            low=bands.get((metric, editor, n), (None, None))[0],
-            high=bands.get((metric, editor, n), (None, None))[1],
+            low=bands.get((editor, metric, n), NO_ENDS)[0],
+            high=bands.get((editor, metric, n), NO_ENDS)[1],
             n=count,
             missing=planned - count - infinite,
             failed=failed,
+            refused=refused,
             infinite=infinite,
             note=_infinite(metric, infinite),
             metric=metric,
             editor=editor,
             round=n,
         )
-        for metric, editor, n, mean, count, infinite, planned, failed in points.iter_rows()
+        for metric, editor, n, mean, count, infinite, planned, failed, refused in points.iter_rows()
     ]
+
+
+def curve_grid(main: Study) -> pl.DataFrame:
+    """Every homecoming that should have convergence, the dimensions and the headline included."""
+    needs = {name: parts[0] for name, parts in DIMENSIONS.items()} | {HEADLINE: _PIXELS}
+    there = set(main.curves["metric"].unique())
+    wider = [
+        main.grid.filter(pl.col("metric") == one).with_columns(metric=pl.lit(name))
+        for name, one in needs.items()
+        if name in there
+    ]
+    return pl.concat([main.grid.filter(pl.col("metric").is_in(main.curved)), *wider])
 
 
 def _infinite(metric: str, count: int) -> str:
@@ -81,37 +106,38 @@ def _infinite(metric: str, count: int) -> str:
     return f"{count} more {what}, not in the mean"
 
 
-def _bands(rows: pl.DataFrame) -> dict[tuple[str, str, int], tuple[float, float]]:
+def point_bands(rows: pl.DataFrame, by: Sequence[str] = ("editor",)) -> dict[Any, Ends]:
     """95 % intervals of mean curves; none where fewer than two sources have a value.
 
-    Whole curves are resampled by source: the mean over chains of a resample is the sum of its
-    sources' sums over the sum of their counts.
+    Whole curves are resampled by source.
+
+    Args:
+        rows: Columns metric, source, n, value and `by`.
+        by: What tells the curves apart, beside the metric.
+
+    Returns:
+        By (*by, metric, n).
     """
     curves = (
-        rows.group_by("metric", "editor", "source", "n")
+        rows.group_by(*by, "metric", "source", "n")
         .agg(pl.col("value").sum(), pl.len().alias("count"))
-        .sort("metric", "editor", "source", "n")
-        .group_by("metric", "editor", maintain_order=True)
-        .agg("source", "n", "value", "count")
+        .sort(*by, "metric", "n", "source")
+        .group_by(*by, maintain_order=True)
+        .agg("source", "metric", "n", "value", "count")
     )
-    found: dict[tuple[str, str, int], tuple[float, float]] = {}
-    weights = cache(resampling_weights)
-    for metric, editor, source, n, value, count in curves.iter_rows():
-        sources, row = np.unique(np.array(source), return_inverse=True)
-        rounds, column = np.unique(np.array(n), return_inverse=True)
-        if len(sources) < 2:
-            continue
-        sums = np.zeros((len(sources), len(rounds)))
+    found: dict[Any, Ends] = {}
+    for *names, source, metric, n, value, count in curves.iter_rows():
+        sources = {name: i for i, name in enumerate(sorted(set(source)))}
+        points = {point: i for i, point in enumerate(dict.fromkeys(zip(metric, n, strict=True)))}
+        row = np.array([sources[name] for name in source])
+        column = np.array([points[point] for point in zip(metric, n, strict=True)])
+        sums = np.zeros((len(sources), len(points)))
         counts = np.zeros_like(sums)
         sums[row, column], counts[row, column] = value, count
-        drawn = weights(len(sources))
-        # Not `@`: for matrices this small the threads of BLAS cost ten times the sums.
-        above, below = (np.einsum("sn,sr->nr", cells, drawn) for cells in (sums, counts))
-        # A resample without a chain at a round has no mean there, and is left out.
-        means = np.divide(above, below, out=np.full_like(above, np.nan), where=below > 0)
-        ends = intervals(means).tolist()
-        for i in np.flatnonzero((counts > 0).sum(axis=0) > 1).tolist():
-            found[metric, editor, int(rounds[i])] = (ends[i][0], ends[i][1])
+        ends = ratio_intervals(sums, counts).tolist()
+        for point, (low, high) in zip(points, ends, strict=True):
+            if low == low:  # no NaN
+                found[(*names, *point)] = (low, high)
     return found
 
 
@@ -119,13 +145,12 @@ def auc_findings(summaries: pl.DataFrame, planned: Plans) -> list[Finding]:
     """The mean AUC of each editor's own complete chains, by metric, each source counting once."""
     whole = summaries.filter(pl.col("auc").is_not_null())
     values = by_metric(whole, "auc")
+    ends = dict(zip(values, mean_intervals(list(values.values())), strict=True))
     counts = Counter(whole.select("metric", "editor").iter_rows())
     found = []
     for (metric, editor), plan in planned.items():
-        if metric == HEADLINE:
-            continue
         mine = values.get((metric, editor))
-        low, high = (None, None) if mine is None else mean_interval(mine)
+        low, high = ends.get((metric, editor), NO_ENDS)
         n = counts[metric, editor]
         found.append(
             Finding(
@@ -136,6 +161,7 @@ def auc_findings(summaries: pl.DataFrame, planned: Plans) -> list[Finding]:
                 n=n,
                 missing=plan.chains - n,
                 failed=plan.failed,
+                refused=plan.refused,
                 metric=metric,
                 editor=editor,
             )
@@ -147,44 +173,105 @@ def life_findings(
     summaries: pl.DataFrame, planned: Plans, prefix: str = ""
 ) -> tuple[list[Finding], dict[str, dict[str, str]]]:
     """Half-lives and restricted means, by metric and editor; and the former as printed."""
-    lives = {
-        (metric, editor): (times, fell)
-        for metric, editor, times, fell in summaries.filter(pl.col("followed") > 0)
-        .group_by("metric", "editor")
-        .agg("half_life", "fell")
-        .iter_rows()
-    }
+    lives = followed_lives(summaries, ("metric", "editor"))
     found: list[Finding] = []
     printed: dict[str, dict[str, str]] = {}
     for (metric, editor), plan in planned.items():
-        times, fell = lives.get((metric, editor), ([], []))
+        times, fell, sources = lives.get((metric, editor), ([], [], []))
         curve = survival(times, fell, plan.rounds)
+        ends = bounds(times, fell, sources, curve.horizon) if curve else None
         lost = plan.chains - len(times)
-        words = [f"{curve.censored} censored"] if curve else []
-        if curve and curve.median is None:
-            words.append(f"half-life {curve.label}")
+        words = life_words(curve, ends)
         if curve:
             printed.setdefault(editor, {})[metric] = curve.label
         if lost:
             words.append(f"{lost} without a first homecoming left out")
         until = f"up to round {curve.horizon:g}" if curve else "no chain to follow"
-        for kind, estimate, missing, note in (
-            ("half-life", curve and curve.median, curve.censored if curve else 0, ", ".join(words)),
-            ("restricted-mean", curve and curve.restricted_mean, lost, until),
+        median, mean = (ends.median, ends.restricted_mean) if ends else (NO_ENDS, NO_ENDS)
+        for kind, estimate, note, (low, high) in (
+            ("half-life", curve and curve.median, ", ".join(words), median),
+            ("restricted-mean", curve and curve.restricted_mean, until, mean),
         ):
             found.append(
                 Finding(
                     id=f"{prefix}{kind}/{metric}/{editor}",
                     estimate=estimate,
+                    low=low,
+                    high=high,
                     n=len(times),
-                    missing=missing,
+                    missing=lost,
                     failed=plan.failed,
+                    refused=plan.refused,
+                    censored=curve.censored if curve else 0,
                     note=note,
                     metric=metric,
                     editor=editor,
                 )
             )
     return found, printed
+
+
+def followed_lives(summaries: pl.DataFrame, by: Sequence[str]) -> dict[Any, Lives]:
+    """Half-lives, whether they were reached, and their sources, of all chains that came home."""
+    lives = (
+        summaries.filter(pl.col("followed") > 0)
+        .group_by(*by, maintain_order=True)
+        .agg("half_life", "fell", "source")
+    )
+    return {tuple(key): (times, fell, source) for *key, times, fell, source in lives.iter_rows()}
+
+
+def life_words(curve: Survival | None, ends: Bounds | None) -> list[str]:
+    """What a half-life's note says: how many are censored, and what was not reached."""
+    if curve is None:
+        return []
+    words = [f"{curve.censored} censored"]
+    if curve.median is None:
+        words.append(f"half-life {curve.label}")
+    elif ends and ends.median[0] is not None and ends.median[1] is None:
+        words.append(f"upper end > {curve.horizon:g}")
+    return words
+
+
+def survival_findings(main: Study) -> list[Finding]:
+    """The steps of the survival curves: of the dimensions, the headline and what ranks."""
+    shown = [HEADLINE, *DIMENSIONS, *RANKED_BY]
+    lives = followed_lives(main.lives.filter(pl.col("metric").is_in(shown)), ("metric", "editor"))
+    plans = main.planned(main.lives, main.followed)
+    found: list[Finding] = []
+    for (metric, editor), plan in plans.items():
+        if (metric, editor) not in lives:
+            continue
+        times, fell, sources = lives[metric, editor]
+        curve = survival(times, fell, plan.rounds)
+        if curve is None:
+            continue
+        band = bounds(times, fell, sources, curve.horizon, mean=False).band
+        points = [(0.0, 1.0, *NO_ENDS)]
+        points += [(t, s, *e) for t, s, e in zip(curve.times, curve.share, band, strict=True)]
+        every = -(-len(points) // MOST_STEPS)
+        points = [p for i, p in enumerate(points) if i % every == 0 or i == len(points) - 1]
+        if points[-1][0] < curve.horizon:
+            points.append((curve.horizon, *points[-1][1:]))
+        found += [
+            Finding(
+                id=f"survival/{metric}/{editor}/{i}",
+                estimate=share,
+                low=low,
+                high=high,
+                n=curve.chains,
+                missing=plan.chains - curve.chains,
+                failed=plan.failed,
+                refused=plan.refused,
+                censored=curve.censored,
+                note=f"every {every}th step" if every > 1 else "",
+                metric=metric,
+                editor=editor,
+                at=at,
+            )
+            for i, (at, share, low, high) in enumerate(points)
+        ]
+    return found
 
 
 def planned_chains(table: pl.DataFrame, semantic: Mapping[str, bool]) -> Plans:
@@ -198,7 +285,9 @@ def planned_chains(table: pl.DataFrame, semantic: Mapping[str, bool]) -> Plans:
     homes = table.filter(pl.col("has_home"))
     for metric, content in sorted(semantic.items()):
         mine = homes if content else homes.filter(~pl.col("content_only"))
-        counts = mine.group_by("editor").agg(pl.len(), pl.sum("failed"), pl.max("rounds"))
+        counts = mine.group_by("editor").agg(
+            pl.len(), pl.sum("failed"), pl.sum("refused"), pl.max("rounds")
+        )
         for editor, *rest in counts.sort("editor").iter_rows():
             found[metric, editor] = Planned(*rest)
     return found

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from pydantic import FiniteFloat, SerializerFunctionWrapHandler, model_serializer
 
 from convergebench.cycle import Record
 from convergebench.table import Cell, Table
+
+if TYPE_CHECKING:
+    import polars as pl
 
 RANKED_BY: Final = ("psnr", "ssim")
 """Metrics whose mean AUC ranks editors while a dimension is incomplete."""
@@ -38,15 +41,22 @@ class Finding(Record):
         low: Lower end of the 95 % interval.
         high: Upper end.
         n: How many values (chains, unless `note` says otherwise) the estimate is over.
-        missing: How many more there should have been. Of half-lives: how many of the n are
-            censored, so that their own half-life is missing.
+        missing: How many more there should have been.
         failed: Chains that ended too early because the editor refused or failed; at a round, those
             that ended before it.
+        refused: Of the failed, those that the editor refused.
+        censored: Of half-lives: how many of the n never fell while they were followed.
         infinite: Values that are infinite (PSNR of identical pictures) and not in the mean.
         note: What a reader has to know.
         metric: The metric, where one is meant.
         editor: The editor, where one is meant.
         round: The homecoming, where one is meant.
+        group: The part of the chains (`edit:accessory`, `image:face`, `cycle:add-hat@1`), the
+            component of a drift, the shape of a curve: whatever the kind splits by.
+        other: The second editor of a comparison.
+        at: A place on a continuous axis, such as the time of a step of a survival curve.
+        chain: The chain, where one is meant.
+        p: The p value, corrected for the number of comparisons.
     """
 
     id: str
@@ -61,6 +71,22 @@ class Finding(Record):
     metric: str = ""
     editor: str = ""
     round: int | None = None
+    refused: int = 0
+    censored: int = 0
+    group: str = ""
+    other: str = ""
+    at: FiniteFloat | None = None
+    chain: str = ""
+    p: FiniteFloat | None = None
+
+    @model_serializer(mode="wrap")
+    def _short(self, dump: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        return _without(dump(self), "group", "other", "at", "chain", "p")
+
+    @property
+    def kind(self) -> str:
+        """The first part of the id."""
+        return self.id.partition("/")[0]
 
 
 class Standing(Record):
@@ -169,6 +195,15 @@ class Findings(Record):
         return _without(dump(self), "runs", "rounds")
 
     @property
+    def frame(self) -> pl.DataFrame:
+        """All findings as one polars frame, for notebooks."""
+        import polars as pl
+
+        told = [{"kind": f.kind, **f.model_dump(exclude_none=False)} for f in self.findings]
+        rows = [{name: row.get(name) for name in ("kind", *Finding.model_fields)} for row in told]
+        return pl.DataFrame(rows, infer_schema_length=None)
+
+    @property
     def table(self) -> Table:
         """The leaderboard."""
         shown = (
@@ -224,8 +259,9 @@ class Findings(Record):
 
 
 def _without(told: dict[str, Any], *names: str) -> dict[str, Any]:
-    """Without these where they are empty: the findings of one run stay as they always were."""
-    return {name: value for name, value in told.items() if name not in names or value}
+    """Without these where they are empty: most findings have none of them."""
+    gone = {name for name in names if told[name] is None or told[name] in ("", (), [])}
+    return {name: value for name, value in told.items() if name not in gone}
 
 
 def _score(standing: Standing) -> str:

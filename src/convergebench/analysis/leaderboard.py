@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
@@ -16,13 +17,16 @@ from convergebench.analysis.compare import (
     by_metric,
     by_source,
     common_chains,
-    mean_interval,
     rank,
 )
-from convergebench.analysis.findings import Finding, Standing
+from convergebench.analysis.findings import DIMENSIONS, HEADLINE, RANKED_BY, Finding, Standing
+from convergebench.analysis.pairs import Pair, compare_pairs
+from convergebench.analysis.resampling import mean_interval
+from convergebench.analysis.study import Study
 from convergebench.chain import Chain, count_outcomes
 from convergebench.registry import open_editor
 from convergebench.runspec import CONTROLS
+from convergebench.wording import counted
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -45,6 +49,7 @@ class Ranking:
         scores: Per editor its score for each source of the common chains: of the ranked, and of
             the controls that completed them too.
         controls: Which editors are controls.
+        pairs: Every two ranked editors compared.
     """
 
     metrics: tuple[str, ...]
@@ -53,6 +58,7 @@ class Ranking:
     common: pl.DataFrame
     scores: Mapping[str, NDArray[np.float64]] = field(repr=False)
     controls: frozenset[str] = frozenset()
+    pairs: tuple[Pair, ...] = ()
 
     @property
     def sources(self) -> int:
@@ -73,8 +79,8 @@ def ranking_of(
     bottom. Inert editors are not ranked; inert controls keep their score, so that the pipe's loss
     shows.
     """
-    judged = _judged(summaries, metrics)
-    whole = set(judged["editor"])
+    able = judged(summaries, metrics)
+    whole = set(able["editor"])
     reasons: dict[str, str] = {}
     for name in editors:
         if not metrics:
@@ -84,18 +90,50 @@ def ranking_of(
         elif inert.get(name):
             reasons[name] = INERT
     ranked = [name for name in editors if name not in reasons]
-    common = common_chains(judged, ranked) if ranked else judged.clear()
+    common = common_chains(able, ranked) if ranked else able.clear()
     pairs = common.select(PAIR).unique(maintain_order=True)
     shown = [name for name in editors if name in ranked or name in controls]
-    level = judged.filter(pl.col("editor").is_in(shown)).join(pairs, on=PAIR, how="semi")
+    level = able.filter(pl.col("editor").is_in(shown)).join(pairs, on=PAIR, how="semi")
     level = level.filter(pl.len().over("editor") == len(pairs))
     _, values = by_source(level, "auc")
-    places = {r.editor: r for r in rank({n: v for n, v in values.items() if n in ranked})}
+    mine = {n: v for n, v in values.items() if n in ranked}
+    compared = compare_pairs(mine)
+    places = {r.editor: r for r in rank(mine, compared)}
     reasons |= {name: NO_COMMON_CHAIN for name in ranked if name not in places}
-    return Ranking(tuple(metrics), places, reasons, pairs, values, controls)
+    return Ranking(tuple(metrics), places, reasons, pairs, values, controls, tuple(compared))
 
 
-def _judged(summaries: pl.DataFrame, metrics: Sequence[str]) -> pl.DataFrame:
+def ranking_metrics(main: Study) -> list[str]:
+    """What the mean AUC that ranks is of: the headline, else quality, else single metrics.
+
+    The headline's curve is the lesser of the two dimensions at each homecoming. A dimension that
+    only some editors were scored in would leave the others unranked, so it does not rank then.
+    """
+    single: list[str] = [
+        name for name in RANKED_BY if name not in main.stale and name in main.curved
+    ]
+    able = _able(main, single)
+    for wider in (HEADLINE, "quality"):
+        if not able or main.stale.keys() & set(_parts(wider)):
+            continue
+        if _able(main, [wider]) >= able:
+            return [wider]
+    return single
+
+
+def _parts(dimension: str) -> list[str]:
+    """The metrics that a dimension, or the headline, is made of."""
+    wider = DIMENSIONS if dimension == HEADLINE else (dimension,)
+    return [name for each in wider for name in DIMENSIONS[each]]
+
+
+def _able(main: Study, metrics: list[str]) -> set[str]:
+    """The editors that have a chain complete in all of these metrics."""
+    mine = main.summaries.filter(pl.col("metric").is_in(metrics) & pl.col("complete"))
+    return set(mine.filter(pl.len().over("chain") == len(metrics))["editor"])
+
+
+def judged(summaries: pl.DataFrame, metrics: Sequence[str]) -> pl.DataFrame:
     """Per chain that is complete in all of these metrics the mean of their AUCs."""
     return (
         summaries.filter(pl.col("metric").is_in(list(metrics)) & pl.col("complete"))
@@ -120,6 +158,7 @@ def controls_among(
     return frozenset(name for name, own in names.items() if own in CONTROLS or _says_control(own))
 
 
+@lru_cache(maxsize=1024)
 def _says_control(name: str) -> bool:
     try:
         return open_editor(name).spec.control
@@ -156,11 +195,12 @@ def standings_of(
         measurable.sum().alias("chains"),
         (~measurable).sum().alias("unmeasurable"),
         (measurable & pl.col("failed")).sum().alias("failed"),
+        (measurable & pl.col("refused")).sum().alias("refused"),
         pl.col("failed").sum().alias("all_failed"),
     )
     standings: list[Standing] = []
     findings: list[Finding] = []
-    for name, count, unmeasurable, failed, all_failed in facts.sort("editor").iter_rows():
+    for name, count, unmeasurable, failed, refused, all_failed in facts.sort("editor").iter_rows():
         place = ranking.places.get(name)
         mine = ranking.scores.get(name)
         score = None if mine is None else float(mine.mean())
@@ -176,8 +216,9 @@ def standings_of(
                 n=used,
                 missing=count - used,
                 failed=failed,
+                refused=refused,
                 note="; ".join(
-                    n for n in (f"over {_sources(ranking.sources)}" * bool(used), why) if n
+                    n for n in (f"over {counted(ranking.sources, 'source')}" * bool(used), why) if n
                 ),
                 editor=name,
             )
@@ -209,10 +250,6 @@ def standings_of(
     return standings, findings
 
 
-def _sources(count: int) -> str:
-    return "1 source" if count == 1 else f"{count} sources"
-
-
 def _outcomes(chains: Sequence[Chain]) -> dict[str, dict[str, int]]:
     found: dict[str, Counter[str]] = {}
     for chain in chains:
@@ -227,7 +264,9 @@ def _aucs(summaries: pl.DataFrame, pairs: pl.DataFrame) -> dict[str, dict[str, f
         .join(pairs, on=PAIR, how="semi")
         .filter(pl.len().over("metric", "editor") == len(pairs))
     )
-    means: dict[str, dict[str, float]] = {name: {} for name in sorted(set(summaries["metric"]))}
+    means: dict[str, dict[str, float]] = {
+        name: {} for name in sorted(set(summaries["metric"].unique()))
+    }
     for (metric, editor), values in by_metric(level, "auc").items():
         means[metric][editor] = float(values.mean())
     return means

@@ -20,8 +20,6 @@ from convergebench.metric import MetricSpec
 from convergebench.registry import names
 from convergebench.wording import shown
 
-SHOWN: Final = 3
-
 IS_PUBLISHED: Final = pl.col("version").str.starts_with(PUBLISHED)
 
 
@@ -89,9 +87,9 @@ def promote(
 
 def held_frames(chains: Sequence[Chain]) -> pl.DataFrame:
     """Chain and step of every frame whose picture is here."""
-    rows = [(chain.key.id, step) for chain in chains for step in chain.held]
-    schema = {"chain": pl.String(), "step": pl.Int32()}
-    return pl.DataFrame(rows, schema=schema, orient="row")
+    told = {"chain": [c.key.id for c in chains], "step": [list(c.held) for c in chains]}
+    schema = {"chain": pl.String(), "step": pl.List(pl.Int32())}
+    return pl.DataFrame(told, schema=schema).explode("step").drop_nulls()
 
 
 def without_pictures(scores: pl.DataFrame, chains: Sequence[Chain]) -> pl.DataFrame:
@@ -104,7 +102,8 @@ def without_pictures(scores: pl.DataFrame, chains: Sequence[Chain]) -> pl.DataFr
 def measured_metrics(scores: pl.DataFrame, chains: Sequence[Chain]) -> set[str]:
     """The metrics that have rows of ours, or published ones that may stand in for them."""
     theirs = without_pictures(scores.filter(IS_PUBLISHED), chains)
-    return {*scores.filter(~IS_PUBLISHED)["metric"], *theirs["metric"]}
+    ours = scores.filter(~IS_PUBLISHED)["metric"].unique()
+    return {*ours, *theirs["metric"].unique()}
 
 
 def given_floors(scores: pl.DataFrame, specs: Mapping[str, MetricSpec]) -> dict[str, float]:

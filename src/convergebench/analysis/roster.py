@@ -38,6 +38,11 @@ CHAIN_COLUMNS: Final[dict[str, pl.DataType]] = {
     "has_home": pl.Boolean(),
     "content_only": pl.Boolean(),
     "imported": pl.Boolean(),
+    "edit": pl.String(),
+    "image": pl.String(),
+    "session": pl.String(),
+    "reversible": pl.Boolean(),
+    "refused": pl.Boolean(),
 }
 """Columns of `chain_table`."""
 
@@ -50,6 +55,7 @@ class _Course:
 
     cycle: Cycle
     truth: bool
+    image: str = ""
 
     def homecomings(self, steps: int) -> list[int]:
         """The last step of each round that has a home to be compared with."""
@@ -75,7 +81,9 @@ def chain_table(chains: Sequence[Chain], suite: Suite, plan: Plan | None = None)
     `ended` is the outcome that left the chain without a next input; it has `failed` when that was
     before its last homecoming or, where it has none, before its last step. `has_home` tells
     whether the cycle has a home for this source, `content_only` whether only content is compared,
-    `imported` whether the chain was made elsewhere.
+    `imported` whether the chain was made elsewhere. `edit` is the cycle's category (or its kind),
+    `image` the source's; `reversible` says whether the cycle counts in the headline; `refused`
+    whether it failed because the editor refused.
     """
     known = {chain.key.id: chain for chain in chains}
     keys = {name: chain.key for name, chain in known.items()}
@@ -96,15 +104,17 @@ def chain_table(chains: Sequence[Chain], suite: Suite, plan: Plan | None = None)
         row = _row(key, found, course)
         row |= {"steps": steps, "rounds": rounds, "made": made}
         short = made < rounds if rounds else length < steps or not steps
-        rows.append(row | {"failed": row["ended"] is not None and short})
+        failed = row["ended"] is not None and short
+        rows.append(row | {"failed": failed, "refused": failed and row["ended"] == "refused"})
     return pl.DataFrame(rows, schema=CHAIN_COLUMNS)
 
 
 def _course(key: ChainKey, chain: Chain | None, suite: Suite) -> _Course:
-    if chain is not None:
-        # Scores without pictures were measured against a truth that is not here either.
-        return _Course(suite.cycle_of(key.cycle), chain.truth is not None or chain.source is None)
-    return _Course(suite.cycle_of(key.cycle), suite.source_named(key.source).truth is not None)
+    source = suite.source_named(key.source)
+    # Scores without pictures were measured against a truth that is not here either.
+    told = source if chain is None else chain
+    truth = told.truth is not None or (chain is not None and chain.source is None)
+    return _Course(suite.cycle_of(key.cycle), truth, source.category)
 
 
 def _row(key: ChainKey, chain: Chain | None, course: _Course) -> dict[str, Any]:
@@ -122,6 +132,10 @@ def _row(key: ChainKey, chain: Chain | None, course: _Course) -> dict[str, Any]:
         "has_home": bool(course.homecomings(course.cycle.period)),
         "content_only": course.content_only,
         "imported": chain is not None and chain.editor_version == IMPORTED,
+        "edit": course.cycle.category or course.cycle.kind,
+        "image": course.image,
+        "session": key.settings.session,
+        "reversible": course.cycle.reversible,
     }
 
 
@@ -171,8 +185,8 @@ def expected(table: pl.DataFrame, made: pl.DataFrame, specs: Iterable[MetricSpec
         specs: The metrics asked; those without a reference are left out.
 
     Returns:
-        Columns metric, chain, source, editor, n, made (there is a frame) and failed (there is
-        none, and the chain has ended).
+        Columns metric, chain, source, editor, n, made (there is a frame), failed (there is none,
+        and the chain has ended) and refused (it has ended so).
     """
     planned = table.filter(pl.col("rounds") > 0).select(
         "chain", n=pl.int_ranges(1, pl.col("rounds") + 1, dtype=pl.Int32)
@@ -181,7 +195,10 @@ def expected(table: pl.DataFrame, made: pl.DataFrame, specs: Iterable[MetricSpec
         pl.concat([planned.explode("n"), made.select("chain", "n")])
         .unique(maintain_order=True)
         .join(made.select("chain", "n", made=pl.lit(True)), on=["chain", "n"], how="left")
-        .join(table.select("chain", "source", "editor", "ended", "content_only"), on="chain")
+        .join(
+            table.select("chain", "source", "editor", "ended", "content_only", "refused"),
+            on="chain",
+        )
         .with_columns(pl.col("made").fill_null(False))
         .with_columns(last=pl.col("n").filter(pl.col("made")).max().over("chain").fill_null(0))
         # A frame that an import lacks was made: only what comes after the last one failed.
@@ -197,5 +214,6 @@ def expected(table: pl.DataFrame, made: pl.DataFrame, specs: Iterable[MetricSpec
     return (
         grid.join(metrics, how="cross")
         .filter(pl.col("semantic") | ~pl.col("content_only"))
-        .select("metric", "chain", "source", "editor", "n", "made", "failed")
+        .with_columns(refused=pl.col("failed") & pl.col("refused"))
+        .select("metric", "chain", "source", "editor", "n", "made", "failed", "refused")
     )

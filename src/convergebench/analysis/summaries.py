@@ -103,7 +103,7 @@ def dimension_curves(curves: pl.DataFrame) -> pl.DataFrame:
 
     C of a dimension is the median over its metrics; null where one of them has no value.
     """
-    there = set(curves["metric"])
+    there = set(curves["metric"].unique())
     who = [name for name in KEYS if name != "metric"]
     parts = [
         curves.filter(pl.col("metric").is_in(needed))
@@ -119,10 +119,29 @@ def dimension_curves(curves: pl.DataFrame) -> pl.DataFrame:
     return pl.concat([empty, *parts]).sort(*KEYS, "n")
 
 
+def headline_curves(curves: pl.DataFrame) -> pl.DataFrame:
+    """The lesser of the two dimensions at each homecoming: converged only while both hold.
+
+    Args:
+        curves: With the dimensions, as `dimension_curves` answers; null where one has no value.
+    """
+    who = [name for name in KEYS if name != "metric"]
+    both = pl.col("c").count() == len(DIMENSIONS)
+    return (
+        curves.filter(pl.col("metric").is_in(list(DIMENSIONS)))
+        .group_by(*who, "n")
+        .agg(pl.len().alias("there"), c=pl.when(both).then(pl.col("c").min()))
+        .filter(pl.col("there") == len(DIMENSIONS))
+        .select(pl.lit(HEADLINE).alias("metric"), *who, "n", "c")
+        .sort(*KEYS, "n")
+    )
+
+
 def headline_summaries(summaries: pl.DataFrame) -> pl.DataFrame:
     """The time until the first dimension falls, per chain; empty unless both are there.
 
-    A chain is followed as long as both dimensions are. The headline has no AUC of its own.
+    A chain is followed as long as both dimensions are. The AUC is that of `headline_curves`, where
+    the summaries have it.
     """
     names = list(DIMENSIONS)
     both = summaries.filter(pl.col("metric").is_in(names))
@@ -131,13 +150,15 @@ def headline_summaries(summaries: pl.DataFrame) -> pl.DataFrame:
     first = both.sort("half_life", ~pl.col("fell")).unique(
         "chain", keep="first", maintain_order=True
     )
+    aucs = summaries.filter(pl.col("metric") == HEADLINE).select("chain", "auc")
     least = both.group_by("chain").agg(
         pl.col("rounds", "followed").min(), pl.col("gaps").max(), pl.col("complete").all()
     )
     return (
-        first.drop("rounds", "followed", "gaps", "complete")
+        first.drop("rounds", "followed", "gaps", "complete", "auc")
         .join(least, on="chain")
-        .with_columns(metric=pl.lit(HEADLINE), auc=pl.lit(None, pl.Float64))
+        .join(aucs, on="chain", how="left")
+        .with_columns(metric=pl.lit(HEADLINE))
         .select(list(SUMMARY_COLUMNS))
         .sort(*KEYS)
     )

@@ -13,11 +13,13 @@ from types import FrameType
 import typer
 
 from convergebench.cli import (
+    analyze,
     bundle,
     compare_scores,
     demo,
     doctor,
     import_,
+    leaderboard,
     metrics,
     plan,
     plugins,
@@ -26,6 +28,7 @@ from convergebench.cli import (
     score,
     suites,
     verify,
+    view,
     weights,
 )
 from convergebench.errors import ConvergeBenchError, scrub
@@ -63,13 +66,16 @@ app.command("plan", epilog=plan.EXAMPLES)(plan.plan)
 app.command("run", epilog=run.EXAMPLES)(run.run)
 app.command("import", epilog=import_.EXAMPLES)(import_.import_)
 app.command("score", epilog=score.EXAMPLES)(score.score)
+app.command("analyze", epilog=analyze.EXAMPLES)(analyze.analyze)
 app.command("report", epilog=report.EXAMPLES)(report.report)
+app.command("view", epilog=view.EXAMPLES)(view.view)
 app.command("compare-scores", epilog=compare_scores.EXAMPLES)(compare_scores.compare_scores)
 app.command("verify", epilog=verify.EXAMPLES)(verify.verify)
 app.command("bundle", epilog=bundle.EXAMPLES)(bundle.bundle)
 app.command("unbundle", epilog=bundle.UNBUNDLE_EXAMPLES)(bundle.unbundle)
 app.command("plugins", epilog=plugins.EXAMPLES)(plugins.plugins)
 app.command("doctor", epilog=doctor.EXAMPLES)(doctor.doctor)
+app.add_typer(leaderboard.app, name="leaderboard")
 app.add_typer(metrics.app, name="metrics")
 app.add_typer(suites.app, name="suites")
 app.add_typer(weights.app, name="weights")

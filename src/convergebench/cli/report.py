@@ -12,7 +12,8 @@ from convergebench.cli.output import display, show
 
 EXAMPLES = (
     "Examples:  convergebench report my-run   ·   convergebench report my-run --out pages   ·   "
-    "convergebench report january february --rounds 5"
+    "convergebench report january february --rounds 5   ·   "
+    "convergebench report my-run --format csv,latex,pdf"
 )
 
 
@@ -31,22 +32,37 @@ def report(
             "--out",
             "-o",
             metavar="DIR",
-            help="Where the pages go. (default: RUN/report; for several runs RUN+RUN-report here)",
+            help="Where it all goes. (default: RUN/report; for several runs RUN+RUN-report here)",
         ),
     ] = None,
     rounds: Annotated[
         int | None,
         typer.Option("--rounds", "-n", help="Look only at the first so many homecomings.", min=1),
     ] = None,
+    formats: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--format",
+            "-f",
+            metavar="NAME",
+            help="html, csv, latex, md or pdf; several with commas, or by repeating it. "
+            "(default: html)",
+        ),
+    ] = None,
     json: o.Json = False,
 ) -> None:
-    """Print the leaderboard and write one self-contained folder of pages.
+    """Print the leaderboard and write one self-contained folder of pages, or other formats.
 
     Several runs are compared on what they share: the same pictures, cycles and rounds. Runs that
     share nothing are refused.
+
+    csv gives every table and every finding; latex booktabs tables and vector figures for a paper;
+    md one page of Markdown; pdf one file to be mailed.
     """
     from convergebench import reporter
 
     with display("thumbnails") as shown:
-        result = reporter.report(*runs, out=out, rounds=rounds, observe=shown.update)
+        result = reporter.report(
+            *runs, out=out, rounds=rounds, observe=shown.update, formats=formats or ("html",)
+        )
     show(result, json)

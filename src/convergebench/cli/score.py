@@ -37,7 +37,9 @@ def score(
     against: Annotated[
         list[str] | None,
         typer.Option(
-            "--against", help="Compare with home or previous; may be repeated. (default: both)"
+            "--against",
+            help="Compare with home, previous (the frame before) or homecoming (the one before); "
+            "may be repeated. (default: all)",
         ),
     ] = None,
     registered: Annotated[
@@ -74,6 +76,7 @@ def score(
 ) -> None:
     """Compute every score that is missing. Never calls an editor, never computes twice."""
     from convergebench import scorer
+    from convergebench.comparisons import AGAINST
     from convergebench.errors import ConvergeBenchError
 
     names = [word.strip() for word in (metrics or "").split(",") if word.strip()]
@@ -81,7 +84,7 @@ def score(
         result = scorer.score(
             run,
             [*names, *(metric or [])],
-            against=tuple(against or ("home", "previous")),
+            against=tuple(against or AGAINST),
             registered=registered,
             steps=scorer.parse_steps(steps) if steps else None,
             workers=workers,

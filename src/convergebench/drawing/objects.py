@@ -9,7 +9,7 @@ from types import MappingProxyType
 import numpy as np
 from numpy.typing import NDArray
 
-from convergebench.drawing import household, tabletop, wearables
+from convergebench.drawing import beards, household, jewellery, pets, tabletop, wearables
 from convergebench.drawing.canvas import Painter, paint_rows
 
 
@@ -25,12 +25,19 @@ class _Object:
 
 _OBJECTS = {
     "apple": _Object(tabletop.apple, 1.0, "a red apple with a leaf"),
+    "beard": _Object(beards.beard, 1.25, "a full brown beard", stands=False),
     "book": _Object(tabletop.book, 0.86, "a standing red hardback"),
     "cat": _Object(household.cat, 0.82, "a sitting ginger cat"),
     "chair": _Object(household.chair, 0.68, "a wooden chair"),
     "cup": _Object(tabletop.cup, 1.02, "a mug of coffee"),
+    "dog": _Object(pets.dog, 0.80, "a sitting brown and white dog"),
+    "earrings": _Object(
+        jewellery.earrings, 0.94, "a pair of gold earrings with blue stones", stands=False
+    ),
     "glasses": _Object(wearables.glasses, 2.8, "round reading glasses", stands=False),
     "hat": _Object(wearables.hat, 1.75, "a brown felt hat", stands=False),
+    "moustache": _Object(beards.moustache, 2.6, "a moustache with curled tips", stands=False),
+    "necklace": _Object(jewellery.necklace, 1.25, "pearls with a pendant", stands=False),
     "party-hat": _Object(wearables.party_hat, 0.75, "a paper cone with a pompom", stands=False),
     "plant": _Object(household.plant, 1.0, "a leafy plant in a clay pot"),
     "red-ball": _Object(tabletop.red_ball, 1.0, "a glossy red ball"),
@@ -38,6 +45,7 @@ _OBJECTS = {
     "sunglasses": _Object(wearables.sunglasses, 2.8, "dark sunglasses", stands=False),
     "umbrella": _Object(wearables.umbrella, 1.0, "an open umbrella"),
     "vase": _Object(tabletop.vase, 0.65, "a tall blue vase"),
+    "watch": _Object(jewellery.watch, 0.60, "a wristwatch on a leather strap", stands=False),
 }
 
 OBJECTS: Mapping[str, str] = MappingProxyType(
@@ -49,7 +57,8 @@ def sprite(name: str, width: int, height: int) -> NDArray[np.uint8]:
     """An object as H×W×4 RGBA pixels with straight alpha.
 
     The object keeps its proportions and is as large as the box allows. In a box of another shape
-    it is centred, except that what stands stays on the box's lower edge.
+    it is centred, except that what stands stays on the box's lower edge, and that the two of a pair
+    keep to the box's sides.
 
     Args:
         name: A key of `OBJECTS`.

@@ -13,7 +13,14 @@ from convergebench.editors import faulty, media, personalities
 from convergebench.editors.operations import perform
 from convergebench.editors.options import Option
 from convergebench.editors.seeding import generator, generator_of
-from convergebench.editors.yardsticks import ramp, unrelated
+from convergebench.editors.yardsticks import (
+    cliff_rmse,
+    geometric_rmse,
+    moved,
+    plateau_rmse,
+    ramp,
+    unrelated,
+)
 from convergebench.frame import encode
 
 if TYPE_CHECKING:
@@ -65,6 +72,16 @@ def _random(request: EditRequest, options: Options) -> bytes:
 
 def _ramp(request: EditRequest, options: Options) -> bytes:
     return encode(ramp(request, options["step"]))
+
+
+def _yardstick(rmse: Callable[[int, Options], float]) -> Answer:
+    """An editor whose RMSE against home after n calls is a formula."""
+
+    def answer(request: EditRequest, options: Options) -> bytes:
+        before, after = (rmse(n, options) for n in (request.step - 1, request.step))
+        return encode(moved(request, before, after))
+
+    return answer
 
 
 def _medium(effect: Effect) -> Answer:
@@ -227,6 +244,30 @@ MODELS: Final[dict[str, Model]] = {
         "moves every sample by a fixed step: PSNR after n calls is 20·log10(255 / (n·step))",
         _ramp,
         (Option("step", 1, "8-bit levels per call", 0, 127),),
+    ),
+    "geometric": Model(
+        "moves the picture by step·factorⁿ⁻¹ (RMSE) at call n: its contraction factor is known",
+        _yardstick(lambda n, o: geometric_rmse(n, o["step"], o["factor"])),
+        (
+            Option("step", 12.0, "RMSE between frames 0 and 1, in 8-bit levels", 0, 127),
+            Option("factor", 0.8, "by what each step is larger than the one before", 0, 4),
+        ),
+    ),
+    "plateau": Model(
+        "loses ever less: RMSE after n calls is level·(1 − factorⁿ)",
+        _yardstick(lambda n, o: plateau_rmse(n, o["level"], o["factor"])),
+        (
+            Option("level", 40.0, "RMSE that it approaches, in 8-bit levels", 0, 127),
+            Option("factor", 0.7, "share of the way there that each call leaves", 0, 1),
+        ),
+    ),
+    "cliff": Model(
+        "is perfect until one call loses much: RMSE is 0 before it, then a fixed loss",
+        _yardstick(lambda n, o: cliff_rmse(n, o["at"], o["loss"])),
+        (
+            Option("at", 5, "the call that loses", 1, 1000),
+            Option("loss", 60.0, "RMSE from then on, in 8-bit levels", 0, 127),
+        ),
     ),
     "refuser": Model(
         "refuses some edits, on a schedule that its seed decides",

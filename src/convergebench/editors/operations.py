@@ -2,12 +2,14 @@
 
 Flips, turns and greys are those of `convergebench.cycle`, so an editor that does nothing else hits
 home to the last bit. An object is pasted from, and its silhouette cut by, the same drawn sprite.
+Colour casts and darkness are curves over the 256 levels, undone by the curve's best inverse.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Final
+from functools import cache
+from typing import TYPE_CHECKING, Final, Literal
 
 import cv2
 import numpy as np
@@ -26,6 +28,18 @@ TRANSLUCENT: Final = 128
 """Sprite pixels up to this alpha let enough through to tell what is underneath."""
 
 _INPAINT_RADIUS: Final = 3
+
+_WARMTH: Final = (0.6, 0.1, -0.6)
+"""How far red, green and blue are bent up by a warm cast; beyond ±1 a curve would turn back."""
+
+_NIGHT: Final = (0.30, 0.35, 0.45)
+"""The share of red, green and blue light that is left in the dark."""
+
+_BLUR: Final = 1 / 128
+"""The blur's Gaussian, in shares of the picture's shorter side: 4 pixels at 512."""
+
+_SOFTENING: Final = 8
+"""Rounds of approximation; each at least halves what is missing, which is at most 255 levels."""
 
 
 def perform(request: EditRequest) -> NDArray[np.uint8]:
@@ -48,6 +62,10 @@ def perform(request: EditRequest) -> NDArray[np.uint8]:
             return add(pixels, operation.object or "", _region(request))
         case "remove":
             return remove(pixels, operation.object or "", _region(request))
+        case "warm" | "cool" | "dim" | "brighten":
+            return toned(pixels, operation.kind)
+        case "blur" | "sharpen" | "soften":
+            return focused(pixels, operation.kind)
 
 
 def recolour(frame: Frame, history: Sequence[Turn]) -> NDArray[np.uint8]:
@@ -72,6 +90,64 @@ def is_grey(pixels: NDArray[np.uint8]) -> bool:
     """Whether the three channels are equal everywhere."""
     red, green, blue = np.moveaxis(pixels, -1, 0)
     return np.array_equal(red, green) and np.array_equal(green, blue)
+
+
+def toned(
+    pixels: NDArray[np.uint8], kind: Literal["warm", "cool", "dim", "brighten"]
+) -> NDArray[np.uint8]:
+    """Every sample through its channel's curve.
+
+    `warm` gives an orange cast: v + k·v·(255 − v) / 255 with k = 0.6, 0.1, −0.6 for red, green and
+    blue. `dim` leaves 30, 35 and 45 % of them. `cool` and `brighten` are the inverses: the middle
+    of the levels that are brought nearest. What several levels became one of cannot be told apart
+    again (1 level is lost by the cast, up to 2 by the dark), but nothing more is lost later: an
+    exact editor settles after one round.
+    """
+    curves = _curves("warm" if kind in ("warm", "cool") else "dim", kind in ("cool", "brighten"))
+    return cv2.LUT(pixels, curves).astype(np.uint8, copy=False)
+
+
+@cache
+def _curves(kind: Literal["warm", "dim"], backward: bool) -> NDArray[np.uint8]:
+    """The three channels' curves as a 1×256×3 table."""
+    level = np.arange(256.0)
+    if kind == "warm":
+        forward = [levels(level + k * level * (255 - level) / 255) for k in _WARMTH]
+    else:
+        forward = [levels(level * k) for k in _NIGHT]
+    table = np.stack([_inverse(curve) if backward else curve for curve in forward], axis=-1)
+    table.setflags(write=False)
+    return table[None]
+
+
+def _inverse(curve: NDArray[np.uint8]) -> NDArray[np.uint8]:
+    """For every level, the middle of those that a rising curve brings nearest to it."""
+    gap = np.abs(curve[None].astype(np.int16) - np.arange(256)[:, None])
+    nearest = gap == gap.min(axis=1, keepdims=True)
+    first, last = nearest.argmax(axis=1), 255 - nearest[:, ::-1].argmax(axis=1)
+    middle: NDArray[np.uint8] = ((first + last) // 2).astype(np.uint8)
+    return middle
+
+
+def focused(
+    pixels: NDArray[np.uint8], kind: Literal["blur", "sharpen", "soften"]
+) -> NDArray[np.uint8]:
+    """Blur by a Gaussian G of 1/128 of the shorter side, sharpen to 2·p − G·p, or soften.
+
+    To soften undoes to sharpen: the picture q is found for which 2·q − G·q is the given one, so
+    that only clipping and rounding are left of the two. Nothing undoes to blur: where that leaves
+    the share H of a frequency, sharpening then makes it H·(2 − H), and less with every round.
+    """
+    sigma = min(pixels.shape[:2]) * _BLUR
+    given = pixels.astype(np.float32)
+    if kind == "blur":
+        return levels(gaussian(given, sigma))
+    if kind == "sharpen":
+        return levels(2 * given - gaussian(given, sigma))
+    found = given
+    for _ in range(_SOFTENING):
+        found = (given + gaussian(found, sigma)) * np.float32(0.5)
+    return levels(found)
 
 
 def add(pixels: NDArray[np.uint8], name: str, box: Box) -> NDArray[np.uint8]:

@@ -95,7 +95,7 @@ class Gathered:
     @property
     def suites(self) -> str:
         """Name and version of every suite."""
-        return " + ".join(dict.fromkeys(run.store.info.suite for run in self.runs))
+        return " + ".join(dict.fromkeys(run.store.suite.full_label for run in self.runs))
 
     def runs_of(self, chains: Iterable[str]) -> tuple[str, ...]:
         """The runs that have any of these chains, in the order given."""

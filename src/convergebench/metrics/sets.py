@@ -25,6 +25,8 @@ FAST: Final = (
     "ciede2000",
     "ciede2000-p95",
     "colour-cast",
+    "colour-offset",
+    "detail-loss",
     "noise",
     "sharpness",
 )
@@ -102,7 +104,8 @@ SETS: Final = {
     "round-trip": MetricSet(
         (
             *("psnr", "ssim", "ms-ssim", "lpips", "lpips-vgg", "ciede2000", "ciede2000-p95"),
-            *("colour-cast", "clip", "clip-direction", "effnet-lite0", *ALIGNMENT),
+            *("colour-cast", "colour-offset", "detail-loss", "noise", "sharpness"),
+            *("clip", "clip-direction", "effnet-lite0", *ALIGNMENT),
         ),
         "the round-trip study",
         registered=True,

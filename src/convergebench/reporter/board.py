@@ -1,4 +1,4 @@
-"""What index.html shows of findings and records: leaderboard, failures, floors, provenance."""
+"""What index.html shows of findings and records beside the numbers: notes, failures, provenance."""
 
 from __future__ import annotations
 
@@ -6,90 +6,20 @@ import contextlib
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final
 
-from convergebench.analysis import Finding, Findings, Standing
-from convergebench.analysis.findings import HEADLINE
-from convergebench.analysis.leaderboard import INERT
+from convergebench.analysis import Findings
 from convergebench.analysis.notes import TABLE_KEY
 from convergebench.chain import Chain
 from convergebench.comparisons import PUBLISHED
 from convergebench.errors import ConvergeBenchError
 from convergebench.metric import MetricSpec
 from convergebench.registry import metric_spec
-from convergebench.reporter.charts import KINDS as CURVES
 from convergebench.reporter.charts import metric_names
+from convergebench.reporter.leaders import MADE, MEANINGS
 from convergebench.reporter.palette import Ink
+from convergebench.reporter.printing import number as number
 from convergebench.reporter.strips import variants_of
 from convergebench.store import RunStore
-
-
-def number(value: float | int | None, digits: int = 3) -> str:
-    """A number as printed: three decimals, a true minus sign; a dash for none."""
-    if value is None:
-        return "–"
-    text = f"{value:,}" if isinstance(value, int) else f"{value:.{digits}f}"
-    return text.replace("-", "−")
-
-
-KINDS: Final = {
-    "score": "Score: mean AUC of the ranking metrics on the common chains",
-    "auc": "AUC of an editor's own complete chains",
-    "half-life": "Half-life: Kaplan-Meier median, in homecomings",
-    "restricted-mean": "Restricted mean: area under the survival curve, in homecomings",
-    "literal-half-life": "Half-life by the literal rule, m(n) below the threshold times m(0)",
-    "literal-restricted-mean": "Restricted mean by the literal rule",
-    "inert": "Inert check: share of forward edits no larger than the transport control's",
-}
-"""What the kinds of findings are called; a kind that is not here goes by its own name."""
-
-
-MEANINGS: Final = {INERT: "forward edits change the picture no more than re-saving it as JPEG does"}
-"""Reasons for not being ranked that need a word more."""
-
-CENSORED: Final = ("half-life", "literal-half-life")
-"""Kinds whose `missing` counts chains that never fell, so that their own half-life is unknown."""
-
-
-MADE: Final = ("edited", "reported")
-"""Outcomes of steps that lack nothing: their frame is here, or was never to be."""
-
-
-@dataclass(frozen=True)
-class Line:
-    """One editor's line in the leaderboard."""
-
-    standing: Standing
-    ink: Ink
-    failed: tuple[tuple[str, int], ...]
-    why: str
-
-    @property
-    def meaning(self) -> str:
-        """What the reason means, where its word does not say it."""
-        return MEANINGS.get(self.why, "")
-
-
-@dataclass(frozen=True)
-class Group:
-    """Lines that belong together: the ranked, and the others."""
-
-    title: str
-    lines: tuple[Line, ...]
-
-
-@dataclass(frozen=True)
-class Numbers:
-    """All findings of one kind."""
-
-    kind: str
-    title: str
-    findings: tuple[Finding, ...]
-
-    @property
-    def missing(self) -> str:
-        """What the column of `missing` is called."""
-        return "Censored" if self.kind in CENSORED else "Missing"
 
 
 @dataclass(frozen=True)
@@ -137,16 +67,6 @@ class Session:
     versions: Mapping[str, str]
 
 
-def groups(findings: Findings, inks: Mapping[str, Ink]) -> list[Group]:
-    """The leaderboard in parts; the first are the ranked, even if there are none."""
-    parts: dict[str, list[Line]] = {"": [], "Not ranked": []}
-    for s in findings.standings:
-        failed = tuple(sorted((o, n) for o, n in s.outcomes.items() if o not in MADE))
-        part = "" if s.best_rank is not None else "Not ranked"
-        parts[part].append(Line(s, inks[s.editor], failed, s.why_unranked))
-    return [Group(title, tuple(rows)) for title, rows in parts.items() if rows or not title]
-
-
 def page_notes(findings: Findings) -> list[str]:
     """The notes, with the page's columns explained in place of the printed table's."""
     reasons = {s.why_unranked for s in findings.standings}
@@ -154,28 +74,11 @@ def page_notes(findings: Findings) -> list[str]:
     return [
         *(f"{why.capitalize()}: {what}." for why, what in MEANINGS.items() if why in reasons),
         *(note for note in findings.notes if note != TABLE_KEY),
-        "Complete chains: those that came home as often as they should, all of it scored, of all "
-        "that can be measured. Failed steps: those that gave no frame."
+        "n counts complete chains: those that came home as often as they should, all of it scored, "
+        "of all that can be measured; missing are the others, and of these failed and refused "
+        "ended too early. Censored chains never fell while they were followed."
         + (" Missing: those whose frame was made and is not here." if gaps else ""),
     ]
-
-
-def life_names(findings: Findings) -> list[str]:
-    """Whose half-lives the leaderboard shows: headline and dimensions, then metrics."""
-    known = {name for s in findings.standings for name in s.half_life}
-    metrics = metric_names(findings)
-    wider = sorted(known - set(metrics), key=lambda name: (name != HEADLINE, name))
-    return wider + [name for name in metrics if name in known]
-
-
-def numbers(findings: Findings) -> list[Numbers]:
-    """Every finding that is no point of a curve, by kind."""
-    kinds: dict[str, list[Finding]] = {}
-    for finding in findings.findings:
-        kind = finding.id.partition("/")[0]
-        if kind not in CURVES:
-            kinds.setdefault(kind, []).append(finding)
-    return [Numbers(kind, KINDS.get(kind, kind), tuple(found)) for kind, found in kinds.items()]
 
 
 def failures(chains: Sequence[Chain], inks: Mapping[str, Ink]) -> list[Failure]:

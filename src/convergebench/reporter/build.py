@@ -1,7 +1,9 @@
 """Building the report's folder.
 
     index.html                    leaderboard, curves, failures, provenance
-    source-NAME.html              filmstrips of every chain of a source
+    source-NAME.html              filmstrips of every chain of a source, and their viewer
+    data/source-NAME.js           what the viewer tells of every step
+    data/rows-NAME.js             the rows of a page that has too many for its start
     findings.json, report.json    every number shown; whose report this is
     charts/*.svg                  the curves as drawings
     frames/ab/…  thumbs/ab/…      full frames (hard links where possible) and thumbnails
@@ -13,10 +15,9 @@ rename, index.html last, and a second build rewrites only what has changed.
 
 from __future__ import annotations
 
-import json
 import os
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from importlib import resources
@@ -24,18 +25,27 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any, Final
 
-from jinja2 import Environment, PackageLoader, StrictUndefined
+from pydantic_core import to_json
 
 from convergebench.analysis import Findings
 from convergebench.analysis.roundtrip import analyze_gathered
-from convergebench.chain import FrameRef
+from convergebench.chain import Chain, FrameRef
 from convergebench.disk import plain_errors
 from convergebench.errors import StoreError
 from convergebench.gathering import Gathered, gather
-from convergebench.reporter import board, charts, palette
+from convergebench.reporter import palette
+from convergebench.reporter.export import export, formats_named
+from convergebench.reporter.folder import as_json, templates, write_changed
+from convergebench.reporter.overview import write_overview
 from convergebench.reporter.pictures import Picture, bring_pictures, replace_file
-from convergebench.reporter.strips import strips_of
-from convergebench.store import versions
+from convergebench.reporter.strips import fold, strips_of
+from convergebench.reporter.viewer import (
+    data_file,
+    rows_file,
+    rows_script,
+    scores_of,
+    viewer_script,
+)
 from convergebench.table import Table
 
 FORMAT: Final = 1
@@ -46,10 +56,17 @@ LONGEST_NAME: Final = 120
 
 @dataclass(frozen=True)
 class Report:
-    """A report that was built."""
+    """A report that was built.
+
+    Attributes:
+        path: Its first page; without pages its folder.
+        findings: What was found.
+        files: What to open: the first page, and every file of the other formats.
+    """
 
     path: Path
     findings: Findings
+    files: tuple[Path, ...] = ()
 
     @property
     def table(self) -> Table:
@@ -65,7 +82,11 @@ class Report:
 
     def to_dict(self) -> dict[str, Any]:
         """For `--json`."""
-        return {"path": str(self.path), "findings": self.findings.model_dump(mode="json")}
+        return {
+            "path": str(self.path),
+            "files": [str(path) for path in self.files],
+            "findings": self.findings.model_dump(mode="json"),
+        }
 
 
 def report(
@@ -73,6 +94,8 @@ def report(
     out: str | os.PathLike[str] | None = None,
     rounds: int | None = None,
     observe: Callable[[int, int], None] | None = None,
+    partial: bool = False,
+    formats: Sequence[str] = ("html",),
 ) -> Report:
     """Analyse a scored run, or several together, and write the report.
 
@@ -82,22 +105,30 @@ def report(
             folder here that is named after them.
         rounds: Look only at the first so many homecomings.
         observe: Called with (done, total) as pictures are brought in.
+        partial: Whether to show the pictures of a run that has no scores yet.
+        formats: Any of html, csv, latex, md and pdf.
 
     Raises:
+        UnknownName: There is no such format.
         ConvergeBenchError: A run has no scores yet, or no chains.
         StoreMismatch: The runs cannot be compared.
         StoreError: `out` holds something else, or cannot be written.
     """
+    wanted = formats_named(formats)
     gathered = gather(directories, rounds=rounds)
     # Pages that go elsewhere are not kept from a run that cannot be written to.
-    findings = analyze_gathered(gathered, insist=out is None)
+    findings = analyze_gathered(gathered, insist=out is None, partial=partial)
     folder = Path(out) if out is not None else _usual_place(gathered)
     with plain_errors(folder):
         _claim(folder, gathered)
-        pictures = bring_pictures(_frames(gathered), folder, observe)
-        _write_static(folder)
-        _write_pages(folder, gathered, findings, pictures)
-    return Report(folder / "index.html", findings)
+        if "html" in wanted:
+            pictures = bring_pictures(_frames(gathered), folder, observe)
+            _write_static(folder)
+            _write_pages(folder, gathered, findings, pictures)
+        files = export(folder, gathered, findings, wanted)
+    if "html" not in wanted:
+        return Report(folder, findings, files)
+    return Report(folder / "index.html", findings, (folder / "index.html", *files))
 
 
 def _usual_place(gathered: Gathered) -> Path:
@@ -122,7 +153,7 @@ def _claim(folder: Path, gathered: Gathered) -> None:
         key=str,
     )
     me = {"format": FORMAT, **({"runs": runs} if gathered.several else runs[0])}
-    mark = _text(me)
+    mark = as_json(me)
     try:
         if (folder / MARKER).read_bytes() == mark:
             return
@@ -151,7 +182,7 @@ def _frames(gathered: Gathered) -> list[tuple[FrameRef, Path]]:
 def _write_static(folder: Path) -> None:
     shipped = resources.files("convergebench.reporter") / "static"
     for file in shipped.iterdir():
-        _write(folder / "static" / file.name, file.read_bytes())
+        write_changed(folder / "static" / file.name, file.read_bytes())
     # Making the bundle takes seconds; the first line tells whether the one there is the same.
     vega = folder / "static" / "vega.js"
     banner = (
@@ -163,7 +194,7 @@ def _write_static(folder: Path) -> None:
                 return
     except FileNotFoundError:
         pass
-    _write(vega, f"{banner}\n{_bundle()}".encode())
+    write_changed(vega, f"{banner}\n{_bundle()}".encode())
 
 
 @cache
@@ -184,20 +215,7 @@ def _write_pages(
 ) -> None:
     suite, chains = gathered.suite, gathered.chains
     inks = palette.inks([(s.editor, s.control) for s in findings.standings])
-    metrics = board.metric_facts(findings)
-    drawn = charts.curves_of(findings)
-    live = {}
-    for curves in drawn:
-        title = "C(n)" if curves.kind == "convergence" else curves.metric
-        drawing = charts.specification(curves, inks, title, page=False)
-        _write(folder / "charts" / f"{curves.id}.svg", charts.still(drawing).encode())
-        shown = curves.drawn(inks)
-        live[curves.id] = {
-            "spec": charts.specification(curves, inks, title, page=True),
-            "light": charts.theme(shown, dark=False),
-            "dark": charts.theme(shown, dark=True),
-        }
-    pages = _environment()
+    pages = templates()
     used = {chain.key.source for chain in chains}
     sources = [source for source in suite.source if source.name in used]
     # The chain a source is shown by: the first that has its picture.
@@ -211,55 +229,32 @@ def _write_pages(
         "first": first,
         "pictures": pictures,
     }
+    order = [standing.editor for standing in findings.standings]
+    scores = scores_of(gathered.scores, findings.floors)
+    of_source: dict[str, list[Chain]] = {}
+    for chain in chains:
+        of_source.setdefault(chain.key.source, []).append(chain)
+    template = pages.get_template("source.html")
     for index, source in enumerate(sources):
-        mine = [chain for chain in chains if chain.key.source == source.name]
-        page = pages.get_template("source.html").render(
+        mine = of_source[source.name]
+        strips = fold(strips_of(mine, suite, pictures, inks, order))
+        by_id = {chain.key.id: chain for chain in mine}
+        script = viewer_script(source.name, strips, by_id, pictures, scores)
+        rows = rows_script(strips, pages)
+        page = template.render(
             **common,
             source=source,
             before=sources[index - 1] if index else None,
             after=sources[index + 1] if index + 1 < len(sources) else None,
-            strips=strips_of(mine, suite, pictures, inks, [s.editor for s in findings.standings]),
+            strips=strips,
+            data=data_file(source.name),
+            rows=rows_file(source.name) if rows else "",
         )
-        _write(folder / f"source-{source.name}.html", page.encode())
-    _write(folder / "findings.json", _text(findings.model_dump(mode="json")))
-    page = pages.get_template("index.html").render(
-        **common,
-        groups=board.groups(findings, inks),
-        notes=board.page_notes(findings),
-        lives=board.life_names(findings),
-        metrics=metrics,
-        numbers=board.numbers(findings),
-        curves=drawn,
-        live=live,
-        failures=board.failures(chains, inks),
-        editors=board.editor_facts(chains, inks),
-        sessions={run.name: board.sessions(run.store) for run in gathered.runs},
-        versions=versions(),
-    )
-    _write(folder / "index.html", page.encode())
-
-
-def _environment() -> Environment:
-    environment = Environment(
-        loader=PackageLoader("convergebench.reporter"),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
-    environment.filters["number"] = board.number
-    return environment
-
-
-def _write(path: Path, data: bytes) -> None:
-    """Write a file unless it is there with this content."""
-    try:
-        if path.read_bytes() == data:
-            return
-    except FileNotFoundError:
-        path.parent.mkdir(parents=True, exist_ok=True)
-    replace_file(path, data)
-
-
-def _text(value: Any) -> bytes:
-    return json.dumps(value, indent=1, sort_keys=True, ensure_ascii=False).encode()
+        if rows:
+            write_changed(folder / rows_file(source.name), rows)
+        write_changed(folder / data_file(source.name), script)
+        write_changed(folder / f"source-{source.name}.html", page.encode())
+    # Not by `json`, which takes seconds for the megabytes of a large run.
+    told = to_json(findings.model_dump(mode="json"), indent=1)
+    write_changed(folder / "findings.json", told)
+    write_overview(folder, gathered, findings, inks, common)

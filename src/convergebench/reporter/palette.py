@@ -10,12 +10,19 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final
 
 LIGHT: Final = ("#179fd5", "#982602", "#6535bd", "#9e9733", "#408856", "#1a477c", "#6a1436")
 DARK: Final = ("#56daf1", "#cf7d34", "#6468f0", "#f5cf32", "#a3f6c1", "#7cadfd", "#bf3cac")
 GREY: Final = ("#7c8087", "#8e939b")
 """Controls, in the light and the dark theme."""
+
+PARTS_LIGHT: Final = ("#33638d", "#d98f3e", "#7a9e52", "#b35a78", "#7b6db0", "#5b5f66", "#b4b8be")
+PARTS_DARK: Final = ("#6ea8dc", "#e3a861", "#a5c97c", "#d888a5", "#a89be0", "#c3c7cd", "#5d626a")
+"""Parts of a whole: components of a drift, shapes of curves, inside and outside."""
+
+REMAINDERS: Final = ("rest", "flat")
+"""Parts that are what is left when the others are told: always grey."""
 
 SHAPES: Final = {
     "circle": "M8 6a4 4 0 1 0 8 0a4 4 0 1 0-8 0z",
@@ -85,3 +92,22 @@ def inks(editors: Sequence[tuple[str, bool]]) -> dict[str, Ink]:
             dash=CONTROL_DASHES[index % len(CONTROL_DASHES)],
         )
     return found
+
+
+def part_colours(parts: Sequence[str], order: Sequence[str]) -> dict[str, Any]:
+    """The colours of some parts in both themes, the same whichever of the others are there.
+
+    Args:
+        parts: The parts to draw.
+        order: All that there may be.
+    """
+    known = [part for part in order if part not in REMAINDERS]
+    places = []
+    for part in parts:
+        spare = len(known) + list(parts).index(part)
+        place = known.index(part) if part in known else spare
+        places.append(len(PARTS_LIGHT) - 1 if part in REMAINDERS else place % len(PARTS_LIGHT))
+    return {
+        "light": tuple(PARTS_LIGHT[place] for place in places),
+        "dark": tuple(PARTS_DARK[place] for place in places),
+    }

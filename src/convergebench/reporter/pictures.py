@@ -95,11 +95,16 @@ def _bring(stored: Path, ref: FrameRef, out: Path) -> Picture:
 
 def _thumbnail(data: bytes) -> bytes:
     """A small WebP of the view that metrics see. Raises MalformedImage."""
+    import cv2
+
     pixels, _ = decode(data)
-    image = Image.fromarray(pixels)
-    image.thumbnail((SIDE, SIDE), Image.Resampling.LANCZOS, reducing_gap=3.0)
+    height, width = pixels.shape[:2]
+    scale = SIDE / max(width, height)
+    if scale < 1:  # by OpenCV, in a tenth of Pillow's time
+        size = (max(1, round(width * scale)), max(1, round(height * scale)))
+        pixels = cv2.resize(pixels, size, interpolation=cv2.INTER_AREA)  # type: ignore[assignment]
     out = io.BytesIO()
-    image.save(out, "WEBP", quality=QUALITY, method=2)
+    Image.fromarray(pixels).save(out, "WEBP", quality=QUALITY, method=2)
     return out.getvalue()
 
 

@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Final
 
 from convergebench.chain import IMPORTED, Chain, FrameRef, Step, count_outcomes
 from convergebench.cycle import NOT_RECORDED, Cycle, Home
 from convergebench.reporter.palette import Ink
 from convergebench.reporter.pictures import Picture
 from convergebench.suite import Suite
+
+AT_ONCE: Final = 800
+"""Cells that a page has from the start; the rows after them are folded. A browser takes half a
+millisecond for each."""
 
 
 @dataclass(frozen=True)
@@ -41,6 +46,8 @@ class Row:
     rest_text: str
     bare: str = ""
     """What to say in place of all cells, where no picture of the chain is here."""
+    folded: bool = False
+    """Whether the page has only its two ends, and a script brings the rest when it is seen."""
 
 
 @dataclass(frozen=True)
@@ -87,7 +94,7 @@ def strips_of(
             (chain for chain in chains if chain.key.cycle == label),
             key=lambda c: (place[c.key.editor], c.key.settings.label, c.key.repeat),
         )
-        shown = [_shown(chain) for chain in mine]
+        shown = [shown_steps(chain) for chain in mine]
         last = max((step for steps in shown for step in steps), default=0)
         variants = variants_of(mine)
         rows = [
@@ -98,6 +105,18 @@ def strips_of(
         if all(row.bare for row in rows):
             columns = []
         found.append(Strip(label, cycle, tuple(columns), tuple(rows)))
+    return found
+
+
+def fold(strips: Sequence[Strip], at_once: int = AT_ONCE) -> list[Strip]:
+    """The same strips, rows folded once the page has so many cells."""
+    found, cells = [], 0
+    for strip in strips:
+        rows = []
+        for row in strip.rows:
+            rows.append(replace(row, folded=cells >= at_once and len(row.cells) > 2))
+            cells += 2 if rows[-1].folded else len(row.cells)
+        found.append(replace(strip, rows=tuple(rows)))
     return found
 
 
@@ -116,7 +135,7 @@ def variants_of(chains: Sequence[Chain]) -> dict[str, str]:
     return found
 
 
-def _shown(chain: Chain) -> dict[int, Step]:
+def shown_steps(chain: Chain) -> dict[int, Step]:
     """Per step the record to show: the edited one, else the latest."""
     found: dict[int, Step] = {}
     for step in chain.steps:

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Final
 
 from convergebench.errors import MetricUnavailable
+from convergebench.folders import named_folders
 from convergebench.weights.digests import Stamps, mismatch
 from convergebench.weights.entries import Cache, Form, Hub, Member, catalogue
 
@@ -112,8 +113,7 @@ def _candidates(member: Member) -> Iterator[tuple[Path, Form]]:
 
 def folders() -> list[Path]:
     """Folders that are ours to look in: those the user names, then our cache."""
-    named = os.environ.get(FOLDERS, "").split(os.pathsep)
-    return [*(Path(f).expanduser() for f in named if f.strip()), own_cache()]
+    return [*named_folders(FOLDERS), own_cache()]
 
 
 def own_cache() -> Path:

@@ -20,6 +20,7 @@ from typing import Final
 from urllib.parse import urlsplit
 
 from convergebench.errors import MetricUnavailable
+from convergebench.folders import first_writable
 from convergebench.weights.archives import extract
 from convergebench.weights.digests import digest, mismatch
 from convergebench.weights.entries import (
@@ -80,7 +81,8 @@ def pull(
             are in place.
     """
     members = {(m.home, m.file.name): m for name in names for m in catalogue().members(name)}
-    puller = _Puller(folder or _default_folder(), folder is not None, observe)
+    into = folder or first_writable(folders()) or own_cache()
+    puller = _Puller(into, folder is not None, observe)
     done: list[Pulled] = []
     failed: dict[tuple[str, str], list[str]] = {}
     with puller:
@@ -101,14 +103,6 @@ def _complaint(failed: dict[tuple[str, str], list[str]], asked: int) -> str:
     head = f"could not get {count} of {asked} files:\n  " if len(lines) > 1 else "could not get "
     rest = f"Files from elsewhere can be put into a folder that {FOLDERS} names."
     return head + "\n  ".join(lines) + ("\n" if len(lines) > 1 else " ") + rest
-
-
-def _default_folder() -> Path:
-    for folder in folders():
-        nearest = next(p for p in (folder, *folder.parents) if p.exists())
-        if nearest.is_dir() and os.access(nearest, os.W_OK | os.X_OK):
-            return folder
-    return own_cache()
 
 
 class _Puller:

@@ -27,6 +27,10 @@ TIMEOUT: Final = 30.0
 """Seconds without an answer, or without a byte, after which a server counts as silent."""
 TRIES: Final = 4
 """How often a download that breaks off is taken up again."""
+BUSY: Final = frozenset((429, 500, 502, 503, 504))
+"""Answers that say nothing about the file: a later one may be better."""
+PATIENCE: Final = 20.0
+"""The longest that a busy server can make us wait, in seconds."""
 BLOCK: Final = 1 << 18
 
 
@@ -36,6 +40,14 @@ class Failure(Exception):
 
 class Unreachable(Failure):
     """A server that gives no answer at all, so need not be asked again."""
+
+
+class Busy(Failure):
+    """A server that cannot answer now, and how long it asks us to wait, in seconds."""
+
+    def __init__(self, message: str, wait: float | None = None) -> None:
+        super().__init__(message)
+        self.wait = wait
 
 
 def shown(url: str) -> str:
@@ -65,8 +77,10 @@ def open_url(url: str, headers: Mapping[str, str] | None = None) -> Any:
     except urllib.error.HTTPError as error:
         if error.code == 416:
             return error
+        wait = _number(error.headers.get("Retry-After"))
         error.close()
-        raise Failure(f"{shown(url)} answered {error.code} {error.reason}") from None
+        told = f"{shown(url)} answered {error.code} {error.reason}"
+        raise (Busy(told, wait) if error.code in BUSY else Failure(told)) from None
     except (urllib.error.URLError, http.client.HTTPException, OSError, ValueError) as error:
         server = parts.hostname or shown(url)
         raise Unreachable(f"{server} cannot be reached ({reason(error)})") from None
@@ -124,7 +138,12 @@ def download(
                 gained = part.stat().st_size > before
                 if attempt == TRIES - 1 or not (gained or attempt == 0):
                     raise Failure(f"{shown(url)} broke off ({broken})") from None
-            time.sleep(0.2 * attempt)
+                wait = 0.2 * attempt
+            except Busy as busy:
+                if attempt == TRIES - 1:
+                    raise
+                wait = min(0.2 * 2**attempt if busy.wait is None else busy.wait, PATIENCE)
+            time.sleep(wait)
     finally:
         if not part.stat().st_size:
             part.unlink()
