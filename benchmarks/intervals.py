@@ -61,14 +61,14 @@ def means(name: str, sources: int, studies: int) -> dict[str, float]:
     elif name == "ties":
         values = rng.choice(FOUR[0], p=FOUR[1], size=shape)
         truth = float(np.dot(*FOUR))
-    else:  # clustered: means over a source's chains; and over all chains, as curves are
+    else:  # clustered: means over a source's chains; and over all chains, as drift shares are
         own = rng.integers(1, 6, shape)
         values = rng.normal(0.6, 0.1, shape) + rng.normal(0, 0.1, shape) / np.sqrt(own)
         truth = 0.6
         over_chains = ratio_intervals(values * own, own.astype(np.float64))
     found = {"mean": _held(ratio_intervals(values, counts), truth)}
     if name == "clustered":
-        found["curve point"] = _held(over_chains, truth)
+        found["ratio over chains"] = _held(over_chains, truth)
     return found
 
 

@@ -22,7 +22,7 @@ from convergebench.frame import Frame
 from convergebench.registry import open_editor, open_suite
 from convergebench.runspec import RunSpec
 from convergebench.store import RunStore
-from convergebench.subset import chosen, recorded, subset_notes
+from convergebench.subset import chosen, idle_notes, recorded, subset_notes
 from convergebench.suite import Suite
 from convergebench.table import Table
 
@@ -238,7 +238,8 @@ def prepare(
     size = spec.size or (store.info.size if store else suite.size)
     if store is not None:
         store.require(suite, size)
-    return Job(spec, suite, size, store, subset_notes(suite, whole, resumed=store is not None))
+    notes = (*subset_notes(suite, whole, resumed=store is not None), *idle_notes(suite, spec))
+    return Job(spec, suite, size, store, notes)
 
 
 def plan(

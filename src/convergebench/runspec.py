@@ -95,7 +95,11 @@ class RunSpec(Record):
         for cycle in cycles:
             fits = [s for s in sources if suite.applies(cycle, s)]
             if self.cycles and not fits:
-                raise SettingsError(f"cycle {cycle.name!r} fits none of the sources asked for")
+                raise SettingsError(
+                    f"cycle {cycle.name!r} fits none of the sources asked for: they have no region "
+                    "for its edits, or it is for other sources. `convergebench suites show` lists "
+                    "both."
+                )
         return [
             ChainKey(
                 suite=suite.label,

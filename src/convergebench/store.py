@@ -118,7 +118,7 @@ class RunStore:
         try:
             info = RunInfo.model_validate_json((path / "run.json").read_bytes())
             suite = Suite.model_validate_json((path / "suite.json").read_bytes())
-        except FileNotFoundError as error:
+        except (FileNotFoundError, NotADirectoryError) as error:
             raise StoreError(
                 f"{path} is not a run directory (no {Path(error.filename).name}). "
                 "Make one with: convergebench run DIRECTORY --editor …"

@@ -41,6 +41,19 @@ def recorded(suite: Suite, before: Suite) -> Suite:
     return before.model_copy(update={"root": suite.root, "opened_as": suite.opened_as})
 
 
+def idle_notes(suite: Suite, spec: RunSpec) -> tuple[str, ...]:
+    """Which of the sources asked for no cycle asked for fits, so that they are left out."""
+    cycles = [suite.cycle_named(name) for name in spec.cycles] or list(suite.cycle)
+    sources = [suite.source_named(name) for name in spec.sources] or list(suite.source)
+    idle = [s.name for s in sources if not any(suite.applies(c, s) for c in cycles)]
+    if not idle:
+        return ()
+    return (
+        f"{counted(len(idle), 'source', 'is', 'are')} left out ({in_order(idle)}): none of the "
+        "cycles fits, because the source has no region for its edits.",
+    )
+
+
 def subset_notes(suite: Suite, whole: Suite, *, resumed: bool) -> tuple[str, ...]:
     """What a user must know about a subset, a sentence each."""
     if not suite.subset:

@@ -15,6 +15,7 @@ from scipy.stats import theilslopes
 from convergebench.analysis import Finding, contraction_factor, contractions, study
 from convergebench.analysis.contraction import contraction_findings, verdict
 from convergebench.analysis.rounds import median_interval
+from convergebench.reporter.charts.dynamics import contraction_word
 from tests.analysis.handmade import HandMade, decibels
 
 factors = st.floats(0.2, 3)
@@ -64,6 +65,8 @@ def test_distances_of_zero_have_no_logarithm() -> None:
     assert contraction_factor([8, 4, 2, 0, 0], [1, 2, 3, 4, 5]) == pytest.approx(0.5)
     assert contraction_factor([0, 0, 0], [1, 2, 3]) == 0
     assert contraction_factor([8, 0, 0], [1, 2, 3]) == 0, "it has come to rest"
+    assert contraction_factor([5, 5, 5, 0, 0, 0, 0], range(1, 8)) == 0, "it drifted until then"
+    assert contraction_factor([5, 0, 0, 0, 5, 5, 5], range(1, 8)) == 1, "it went on"
     assert contraction_factor([0, 0, 8], [1, 2, 3]) is None
     assert contraction_factor([0, 0], [1, 2]) is None, "too few to tell"
     assert contraction_factor([4, 2], [1, 2]) is None
@@ -75,7 +78,7 @@ def test_the_verdict_needs_the_whole_interval_and_two_percent() -> None:
     assert verdict(0.99, 0.985, 0.995) == "drifts", "however sure, it is near 1"
     assert verdict(1.2, 1.1, 1.3) == "diverges"
     assert verdict(1.2, 0.9, 1.3) == "drifts"
-    assert verdict(0.5, None, None) == "settles"
+    assert verdict(0.5, None, None) == "one source gives no verdict"
 
 
 def test_the_interval_of_a_median_is_that_of_pooled_resamples() -> None:
@@ -135,6 +138,18 @@ def test_distances_are_told_by_round(found: dict[str, Finding]) -> None:
     assert (third.n, third.round, third.note) == (4, 3, "RMSE in 8-bit levels")
     lost = found["distance/psnr/gone/3"]
     assert (lost.estimate, lost.n, lost.missing, lost.failed, lost.refused) == (None, 0, 2, 2, 2)
+
+
+def test_one_source_gives_no_verdict(tmp_path: Path) -> None:
+    made = HandMade(tmp_path)
+    chain = made.walk("s0", "copy", "e", [0.9] * 4, metrics=("psnr",))
+    for n in range(1, 5):
+        made.score(chain.key.id, n, "psnr", decibels(20 * 0.5**n), against="previous")
+    made.floors()
+    (one,) = (f for f in contraction_findings(study(made.done())) if f.kind == "contraction")
+    assert one.estimate == pytest.approx(0.5)
+    assert (one.low, one.high, one.note) == (None, None, "one source gives no verdict")
+    assert contraction_word(one) == ""
 
 
 def test_without_scores_between_homecomings_there_is_nothing_to_tell(tmp_path: Path) -> None:

@@ -3,6 +3,7 @@ from __future__ import annotations
 import math
 from dataclasses import replace
 
+import numpy as np
 import polars as pl
 import pytest
 
@@ -174,3 +175,10 @@ def test_half_life_in_whole_rounds() -> None:
 def test_thresholds_that_make_no_sense(threshold: float) -> None:
     with pytest.raises(SettingsError, match="threshold lies above 0 and at most at 1"):
         half_life([0.4], threshold)
+
+
+def test_floors_do_not_depend_on_the_order_of_rows() -> None:
+    values = np.random.default_rng(1).random(101)
+    rows = [(f"floor--s{i}", 0, "ssim", "1", "s0", "all", v) for i, v in enumerate(values)]
+    one, other = (floors(score_rows(told), SPECS) for told in (rows, rows[::-1]))
+    assert one == other

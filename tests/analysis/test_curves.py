@@ -99,8 +99,13 @@ def test_a_finding_is_never_infinite(value: float) -> None:
 def test_bands_resample_sources() -> None:
     found = curves({"s0": [0.2, 0.4], "s1": [0.2, 0.8]}, "convergence")
     assert [found[1].low, found[1].high] == pytest.approx([0.2, 0.2])
-    # Of two sources a quarter of the resamples holds only the first, a quarter only the second.
-    assert [found[2].low, found[2].high] == pytest.approx([0.4, 0.8])
+    # Student's t of one degree of freedom is 12.7: two sources that differ say next to nothing.
+    assert [found[2].low, found[2].high] == [0, 1]
+    more = {f"s{i}": [0.4 + 0.4 * (i % 2)] for i in range(12)}
+    point = curves(more, "convergence")[1]
+    assert point.low is not None
+    assert point.high is not None
+    assert 0.4 < point.low < 0.6 < point.high < 0.8
 
 
 def test_no_band_from_a_single_source() -> None:
@@ -125,7 +130,7 @@ def test_auc_of_complete_chains_by_source() -> None:
     mine, theirs = auc_findings(summaries, plan)
     assert mine.id == "auc/psnr/a"
     assert mine.estimate == pytest.approx((0.5 + 0.9) / 2)
-    assert [mine.low, mine.high] == pytest.approx([0.5, 0.9])
+    assert [mine.low, mine.high] == [0, 1]
     assert (mine.n, mine.missing, mine.failed) == (3, 2, 1)
     assert (mine.refused, theirs.refused) == (1, 0)
     assert (theirs.estimate, theirs.n, theirs.missing, theirs.failed) == (None, 0, 4, 4)
@@ -183,3 +188,30 @@ def test_planned_chains_depend_on_what_home_means(tmp_path: Path) -> None:
     ]
     found = planned_chains(chain_table(chains, suite), {"psnr": False, "clip": True})
     assert found == {("clip", "a"): Planned(3, 1, 1, 4), ("psnr", "a"): Planned(2, 1, 1, 4)}
+
+
+def test_restricted_means_in_one_column_end_at_one_round() -> None:
+    told: dict[str, list[Any]] = {
+        "good": [0.99] * 10,
+        "quits": [0.99] * 2,
+        "falls": [0.9, 0.8, 0.4, *([0.3] * 7)],
+    }
+    rows = [
+        {"editor": editor, "source": source, "c": curve}
+        for editor, curve in told.items()
+        for source in ("s0", "s1")
+    ]
+    plan = {("psnr", editor): Planned(2, 0, 0, 10) for editor in told}
+    ends = {row["chain"]: 10 for row in curve_table(rows).iter_rows(named=True)}
+    found, printed = life_findings(chain_summaries(curve_table(rows), rounds=ends), plan)
+    mean = {f.editor: f for f in found if f.kind == "restricted-mean"}
+    assert [mean[e].estimate for e in ("good", "falls")] == pytest.approx([10, 2.75])
+    assert (mean["quits"].estimate, mean["quits"].low, mean["quits"].high) == (None, None, None)
+    assert mean["quits"].note == "none up to round 10: known only up to round 2"
+    assert mean["good"].note == "up to round 10"
+    assert printed["quits"]["psnr"] == "> 2"
+    shorter = plan | {("psnr", "quits"): Planned(2, 0, 0, 2)}
+    found, _ = life_findings(chain_summaries(curve_table(rows), rounds=ends), shorter)
+    mean = {f.editor: f for f in found if f.kind == "restricted-mean"}
+    assert {f.estimate for f in mean.values()} == {2.0}
+    assert mean["good"].note == "up to round 2, known up to round 10"

@@ -154,6 +154,19 @@ def test_failed_and_refused_chains_are_counted(tmp_path: Path) -> None:
         assert (rest.n, rest.missing, rest.failed, rest.refused) == (1, 1, 1, 1), name
 
 
+def test_without_a_value_nothing_is_said_of_the_error(tmp_path: Path) -> None:
+    made = HandMade(tmp_path)
+    for editor, fitted in (("same", math.inf), ("lost", None)):
+        chain = made.chain("s0", "copy", editor, 1).key.id
+        scored(made, chain, 1, {"raw": decibels(10) if fitted is None else fitted, "psnr": fitted})
+    found = {f.id: f for f in drift_findings(study(made.done()))}
+    same, lost = (found[f"drift-share/{editor}/rest"] for editor in ("same", "lost"))
+    assert (same.estimate, same.n) == (None, 1)
+    assert same.note.startswith("no error to take apart")
+    assert (lost.estimate, lost.n, lost.missing) == (None, 0, 1)
+    assert "no error" not in lost.note
+
+
 def test_semantics_are_told_beside_the_parts(tmp_path: Path) -> None:
     made = HandMade(tmp_path)
     chain = made.walk("s0", "copy", "e", [0.9], metrics=("psnr",)).key.id

@@ -120,3 +120,48 @@ def test_a_renumbered_repeat_is_not_planned_once_more(tmp_path: Path) -> None:
     made.plan(2, "a")
     found = analyze(one, made.done())
     assert [(s.complete, s.chains) for s in found.standings] == [(1, 1)]
+
+
+BLUR = Cycle(
+    name="blur",
+    kind="round-trip",
+    reversibility="destroying",
+    edit=(Edit(prompt="Blur it."), Edit(prompt="Sharpen it.")),
+)
+
+
+def test_a_common_cycle_that_cannot_be_undone_takes_no_half_life_away(tmp_path: Path) -> None:
+    for name, editor, cycle, rounds in (("x", "a", "copy", 3), ("y", "b", "turn", 5)):
+        made = Made(tmp_path / name, cycles=(BLUR, COPY, THIRD))
+        for source in ("s0", "s1"):
+            made.walk(source, "blur", editor, (0.9,) * 4)
+            made.walk(source, cycle, editor, (0.9,) * rounds)
+        made.done()
+    found = analyze(tmp_path / "x", tmp_path / "y")
+    assert lives(found) == {"a": "> 3", "b": "> 3"}
+    assert "all chains of an editor, cut after the first 3 homecomings" in told(found)
+    assert "no fully reversible cycle is in all runs" in told(found), "the blur is"
+    assert "By group" not in told(found), "the blur is in both runs, and whole"
+    groups = {f.id: f for f in found.findings if f.kind == "life-by-cycle" and f.metric == "psnr"}
+    assert groups["life-by-cycle/blur@1/psnr/a"].note.startswith("half-life > 4")
+    assert groups["life-by-cycle/turn@1/psnr/b"].note == "half-life > 3"
+
+
+def test_half_lives_by_group_of_what_cannot_be_undone_are_level_too(tmp_path: Path) -> None:
+    fog = BLUR.model_copy(update={"name": "fog"})
+    walks = {
+        "x": [("copy", "a", 3), ("blur", "a", 4)],
+        "y": [("copy", "b", 3), ("fog", "b", 6)],
+        "z": [("fog", "c", 6)],
+    }
+    for name, mine in walks.items():
+        made = Made(tmp_path / name, cycles=(BLUR, fog, COPY))
+        for cycle, editor, rounds in mine:
+            made.walk("s0", cycle, editor, (0.9,) * rounds)
+        made.done()
+    found = analyze(*(tmp_path / name for name in walks))
+    assert lives(found) == {"a": "> 3", "b": "> 3"}, "the run that has nothing else takes no part"
+    assert "medians over all chains of an editor. By group, those of cycles that cannot be " in (
+        told(found)
+    )
+    assert "cut after the first 4 homecomings" in told(found)

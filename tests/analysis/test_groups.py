@@ -103,3 +103,59 @@ def test_long_curves_are_thinned_and_keep_their_end(tmp_path: Path) -> None:
     whole = [f for f in found.findings if f.id.startswith("value/ssim/a/")]
     assert len(whole) == 60
     assert whole[-1].estimate == pytest.approx(ssim_at(0.1))
+
+
+AGAIN = """
+[[cycle]]
+name = "again"
+kind = "replicate"
+[[cycle.edit]]
+prompt = "Copy it once more."
+"""
+
+
+def test_a_thinned_round_is_over_all_chains_of_the_group(tmp_path: Path) -> None:
+    made = HandMade(tmp_path, cycles=CYCLES + AGAIN)
+    for source in ("s0", "s1"):
+        made.walk(source, "copy", "a", (0.9,) * 30, metrics=["ssim"])
+        made.walk(source, "again", "a", (0.3,) * 10, metrics=["ssim"])
+    made.floors(["ssim"])
+    found = analyze(made.done()).findings
+    mine = {f.round: f for f in found if f.id.startswith("group-convergence/edit:replicate/ssim/")}
+    assert list(mine) == [*range(1, 10, 2), 10, *range(11, 30, 2), 30]
+    assert mine[10].estimate == pytest.approx(0.6), "not of the short one alone"
+    assert mine[11].estimate == pytest.approx(0.9)
+    assert (mine[10].n, mine[11].n) == (4, 2)
+
+
+def test_points_count_each_source_once_as_aucs_do(tmp_path: Path) -> None:
+    made = HandMade(tmp_path)
+    made.walk("s0", "copy", "a", (0.9, 0.9))
+    for repeat in range(3):
+        made.walk("s1", "copy", "a", (0.3, 0.3), repeat=repeat)
+    made.floors()
+    found = {f.id: f for f in analyze(made.done()).findings}
+    for name in ("auc/ssim/a", "convergence/ssim/a/1", "group-convergence/edit:replicate/ssim/a/1"):
+        assert found[name].estimate == pytest.approx(0.6), name
+        assert found[name].n == 4, name
+    assert found["value/ssim/a/2"].estimate == pytest.approx((ssim_at(0.9) + ssim_at(0.3)) / 2)
+    point, auc = found["convergence/ssim/a/1"], found["auc/ssim/a"]
+    assert (point.low, point.high) == pytest.approx((auc.low, auc.high))
+
+
+def test_a_chain_that_is_not_planned_to_come_home_is_not_missing(tmp_path: Path) -> None:
+    made = HandMade(tmp_path)
+    for source in ("s0", "s1"):
+        made.walk(source, "copy", "a", (0.9, 0.8))
+        made.chain(source, "ball", "a", 1)  # half a round, and all that was asked for
+    made.chain("s0", "copy", "b", 0, "refused")
+    made.chain("s0", "ball", "b", 0, "refused")
+    made.floors()
+    result = analyze(made.done())
+    found = {f.id: f for f in result.findings}
+    for name in ("auc/ssim/a", "half-life/ssim/a", "score/a"):
+        assert (found[name].n, found[name].missing) == (2, 0), name
+    assert "by-cycle/ball@1/ssim/a" not in found
+    lines = {s.editor: s for s in result.standings}
+    assert (lines["a"].chains, lines["a"].unmeasurable) == (2, 2)
+    assert (lines["b"].chains, lines["b"].failed) == (2, 2), "who failed would have come home"

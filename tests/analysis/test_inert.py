@@ -127,10 +127,11 @@ def test_the_check_says_its_numbers(trips: Trips) -> None:
         trips.add(TRANSPORT, 2.0, source)
         trips.add("lab:a", change, source)
     trips.chains.append(chain_of("s3", "ball", "lab:a", 0, "refused"))
+    trips.chains.append(chain_of("s3", "ball", "lab:a", 0, "failed", repeat=1))
     changes = forward_changes(score_rows(trips.rows), trips.table, SPECS)
     found = {f.editor: f for f in inert_findings(changes, trips.table)}
     mine = found["lab:a"]
     assert mine.id == "inert/lab:a"
     assert mine.estimate == pytest.approx(1 / 3)
-    assert (mine.n, mine.missing, mine.failed) == (3, 1, 1)
+    assert (mine.n, mine.missing, mine.failed, mine.refused) == (3, 2, 2, 1)
     assert found[TRANSPORT].estimate == 1

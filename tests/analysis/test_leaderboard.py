@@ -1,17 +1,21 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import polars as pl
 import pytest
 
+from convergebench.analysis import analyze
 from convergebench.analysis.findings import Findings, Standing
 from convergebench.analysis.leaderboard import Ranking, controls_among, ranking_of
 from convergebench.analysis.summaries import chain_summaries
 from convergebench.runspec import CONTROLS
-from tests.analysis.handmade import curve_table
+from tests.analysis.handmade import MORE_CYCLES, HandMade, curve_table
+from tests.analysis.test_study import TINT
+from tests.support.runs import CYCLES
 
 METRICS = ("psnr", "ssim")
 
@@ -210,6 +214,8 @@ def test_the_table_says_n_missing_and_failed() -> None:
         "n": 2,
         "missing": 1,
         "failed": 3,
+        "refused": 1,
+        "censored": None,
         "unranked because": "",
     }
     assert (second["rank"], second["mean AUC [95 %]"]) == ("1", "0.500"), "one source: no interval"
@@ -232,3 +238,17 @@ def test_the_headline_never_stands_alone() -> None:
 
 def test_an_empty_leaderboard_can_be_shown() -> None:
     assert str(board()).startswith("Leaderboard of r (suite tiny@1)")
+
+
+def test_failed_counts_the_chains_that_n_and_missing_count(tmp_path: Path) -> None:
+    made = HandMade(tmp_path, cycles=CYCLES + MORE_CYCLES + TINT)
+    for source in ("s0", "s1"):
+        made.walk(source, "copy", "a", (0.9, 0.8))
+        made.chain(source, "tint", "a", 1, "refused")  # cannot be fully undone
+        made.chain(source, "more", "a", 2, "failed")  # has no home
+        made.chain(source, "more", "b", 3)
+    made.floors()
+    line = next(s for s in analyze(made.done()).standings if s.editor == "a")
+    assert (line.chains, line.complete, line.failed, line.lost) == (2, 2, 0, 0)
+    assert line.outcomes == {"edited": 4}
+    assert line.unmeasurable == 2

@@ -143,6 +143,7 @@ def test_survival_never_rises(chains: list[tuple[float, bool]]) -> None:
     shares = [1.0, *found.share]
     assert all(later < sooner for sooner, later in pairwise(shares))
     assert list(found.times) == sorted({time for time, fell in chains if fell})
+    assert found.restricted_mean is not None
     assert 0 <= found.restricted_mean <= found.horizon + 1e-9
     assert found.censored == sum(not fell for _, fell in chains)
 

@@ -95,7 +95,7 @@ def test_skewness_is_that_of_the_jackknife() -> None:
 
 
 @settings(deadline=None, max_examples=50)
-@given(st.lists(st.floats(0, 1), min_size=2, max_size=30))
+@given(st.lists(st.floats(0, 1), min_size=6, max_size=30))
 def test_intervals_stay_within_what_was_measured(values: list[float]) -> None:
     low, high = mean_interval(np.array(values))
     assert low is not None
@@ -112,7 +112,10 @@ def test_many_series_have_the_intervals_of_each() -> None:
 def test_a_mean_over_chains_weighs_sources_by_their_chains() -> None:
     # Of two sources, one with three chains at 0.2 and one with a single one at 1.
     sums, counts = np.array([[0.6], [1.0]]), np.array([[3.0], [1.0]])
-    assert ratio_intervals(sums, counts)[0].tolist() == pytest.approx([0.2, 1.0])
+    low, high = ratio_intervals(sums, counts)[0].tolist()
+    assert (low + high) / 2 == pytest.approx(0.4)
+    low, high = ratio_intervals(np.repeat(sums, 10, axis=0), np.repeat(counts, 10, axis=0))[0]
+    assert 0.2 < low < 0.4 < high < 0.7
 
 
 def test_what_one_source_has_gives_no_interval() -> None:
@@ -125,3 +128,26 @@ def test_what_one_source_has_gives_no_interval() -> None:
 def test_ends_beyond_all_bounds_stay_there() -> None:
     stats = np.array([[1.0] * 90 + [np.inf] * 10, [np.inf] * 100])
     assert intervals(stats).tolist() == [[1.0, np.inf], [np.inf, np.inf]]
+
+
+@pytest.mark.parametrize("count", [2, 3, 5])
+def test_few_sources_have_students_interval(count: int) -> None:
+    from scipy import stats
+
+    values = np.random.default_rng(count).normal(0.6, 0.01, count)
+    expected = stats.t.interval(0.95, count - 1, values.mean(), stats.sem(values))
+    assert mean_interval(values) == pytest.approx(expected)
+
+
+def test_students_interval_stays_within_what_can_be() -> None:
+    assert mean_interval(np.array([0.2, 0.9]), (0.0, 1.0)) == (0.0, 1.0)
+    low, high = mean_interval(np.array([0.9, 1.0, 1.0]), (0.0, 1.0))
+    assert low is not None
+    assert (0.7 < low < 0.9, high) == (True, 1.0)
+
+
+@pytest.mark.parametrize("count", [2, 3, 4, 5])
+def test_intervals_of_few_sources_hold_the_truth(count: int) -> None:
+    drawn = np.random.default_rng(count).beta(8, 2, (count, 3000))
+    low, high = ratio_intervals(drawn, np.ones_like(drawn), (0.0, 1.0)).T
+    assert 0.91 < np.mean((low <= 0.8) & (high >= 0.8)) < 0.97

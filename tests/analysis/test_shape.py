@@ -74,9 +74,42 @@ def test_one_sudden_fall_is_a_cliff(edge: int, loss: float, half: bool) -> None:
     curve = [1.0] * edge + [1 - loss] * (10 - edge)
     if half and edge < 9:
         curve[edge] = 1 - loss / 2
-    # A fall at the end of a curve that then stays at 0 leaves too few values to tell.
-    used = curve[: curve.index(0) + 1] if 0 in curve else curve
-    assert shape_of(curve) == ("cliff" if len(used) >= FEWEST else UNDECIDED)
+    assert shape_of(curve) == "cliff"
+
+
+@pytest.mark.parametrize("rounds", [8, 10, 20])
+@pytest.mark.parametrize("edge", [1, 2, 3, 4, 5])
+def test_a_noisy_fall_to_nothing_is_a_cliff_however_early(edge: int, rounds: int) -> None:
+    draw = np.random.default_rng(7)
+    n = np.arange(1, rounds + 1)
+    rows = [
+        {
+            "editor": "e",
+            "chain": str(i),
+            "c": np.clip(np.where(n <= edge, 0.9, -0.05) + draw.normal(0, 0.015, rounds), 0, 1),
+        }
+        for i in range(100)
+    ]
+    found = curve_shapes(curve_table(rows))
+    assert len(found.filter(pl.col("shape") == "cliff")) >= 95
+
+
+@pytest.mark.parametrize(
+    ("curve", "shape"),
+    [
+        ([1, 1, 1, 0, 0, 0], "cliff"),
+        ([1, 0, 0, 0, 0, 0, 0], "cliff"),
+        ([0] * 6, "cliff"),
+        ([0.0, 0.02, 0, 0, 0.01, 0, 0], "cliff"),
+        ([0] * (FEWEST - 1), UNDECIDED),
+        ([0.7, 0.4, 0.1, 0, 0, 0], "linear"),
+        ([0.5, 0, 0, 0, 0, 0], "linear"),
+        ([0.37, 0.135, 0.05, 0.018, 0, 0, 0], "exponential"),
+        ([], UNDECIDED),
+    ],
+)
+def test_fast_collapses_and_whole_numbers(curve: list[float], shape: str) -> None:
+    assert shape_of(curve) == shape
 
 
 @settings(max_examples=25)
@@ -145,7 +178,7 @@ def test_editors_have_shares_of_shapes(tmp_path: Path) -> None:
     }
     one = found["shape/psnr/e/linear"]
     assert (one.n, one.missing, one.failed, one.refused) == (3, 1, 1, 1)
-    assert one.note == f"1 undecided, with fewer than {FEWEST} homecomings"
+    assert one.note == f"1 undecided: fewer than {FEWEST} values"
     assert (one.low, one.high) == (0, 1)
     assert {f.metric for f in found.values()} == {"psnr", "ssim"}
     assert curve_shapes(study(made.path).curves).schema["shape"] == pl.String()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from importlib import import_module
 from pathlib import Path
 from typing import Any, Final
@@ -151,3 +152,32 @@ def test_partially_reversible_cycles_are_kept_out_of_the_headline(tinted: Findin
     assert by_id["half-life/psnr/a"].n == 2
     assert by_id["convergence/psnr/a/1"].estimate == pytest.approx(0.8)
     assert any("2 chains of 1 cycle that no editor could fully undo" in n for n in tinted.notes)
+
+
+@pytest.mark.usefixtures("cards")
+@pytest.mark.parametrize("lacking", ["clip", "lpips"])
+def test_what_only_some_sources_were_scored_in_does_not_rank(tmp_path: Path, lacking: str) -> None:
+    made = HandMade(tmp_path, sources=4)
+    rest = tuple(name for name in ALL if name != lacking)
+    for editor, c in (("a", 0.8), ("b", 0.6)):
+        for i in range(4):
+            scored(made, f"s{i}", editor, c, ALL if i == 0 else rest)
+    found = analyze(floored(made))
+    assert list(found.ranked_by) == (["quality"] if lacking == "clip" else ["psnr", "ssim"])
+    assert (found.common, found.sources) == (4, 4)
+    score = next(f for f in found.findings if f.id == "score/a")
+    assert "headline does not rank: it would leave 1 of 4 sources" in score.note
+    assert ("quality does not rank" in score.note) == (lacking == "lpips")
+    assert list(found.ranked_by) == ranking_metrics(study(made.path))
+
+
+@pytest.mark.usefixtures("cards")
+def test_gaps_that_cost_no_source_leave_the_headline(tmp_path: Path) -> None:
+    made = HandMade(tmp_path)
+    for editor in ("a", "b"):
+        for source in ("s0", "s1"):
+            scored(made, source, editor, 0.8, ALL)
+        more = made.chain("s0", "copy", editor, 2, repeat=1)
+        for metric, step in itertools.product(("psnr", "ssim"), (1, 2)):
+            made.score(more.key.id, step, metric, VALUE_AT[metric](0.8), version="1")
+    assert ranking_metrics(study(floored(made))) == ["headline"]

@@ -165,3 +165,22 @@ def test_no_bounds_from_a_single_source() -> None:
     found = bounds([1.0, 2.0], [True, True], ["s0", "s0"], 5)
     assert found.median == found.restricted_mean == (None, None)
     assert found.band == ((None, None), (None, None))
+
+
+def test_a_restricted_mean_ends_where_it_is_told_to() -> None:
+    times, fell = [1.0, 3.0, 10.0, 10.0], [True, True, False, False]
+    found = survival(times, fell, 10, until=2)
+    assert found is not None
+    assert found.restricted_mean == pytest.approx(1 + 0.75)
+    assert found.horizon == 10
+    ends = bounds(times, fell, ["a", "b", "c", "d"], 10, until=2).restricted_mean
+    assert ends[1] == 2, "nobody lives longer"
+
+
+def test_a_restricted_mean_is_not_known_beyond_what_was_followed() -> None:
+    quits = survival([2.0, 2.0], [False, False], 10, until=10)
+    assert quits is not None
+    assert (quits.restricted_mean, quits.label) == (None, "> 2")
+    fallen = survival([1.0, 2.0], [True, True], 2, until=10)
+    assert fallen is not None
+    assert fallen.restricted_mean == 1.5, "nothing is left to be followed"

@@ -98,12 +98,47 @@ def test_findings_are_shares_that_add_up(tmp_path: Path) -> None:
         made.walk(f"s{i}", "copy", "still", (1.0, 1.0))
     made.floors()
     found = analyze(made.done())
-    mine = {f.group: f for f in found.findings if f.kind == "variance" and f.metric == "ssim"}
+    every = [f for f in found.findings if f.kind == "variance" and f.metric == "ssim"]
+    mine = {f.group: f for f in every if f.estimate is not None}
     assert list(mine) == ["source", "edit", "repeat", "rest"]
     assert sum(f.estimate or 0 for f in mine.values()) == pytest.approx(1)
-    assert {f.editor for f in mine.values()} == {"a"}, "what does not vary has no shares"
+    assert {f.editor for f in mine.values()} == {"a"}
     source = mine["source"]
     assert source.id == "variance/ssim/source/a"
     assert (source.estimate or 0) > 0.5
     assert (source.n, source.missing) == (24, 0)
     assert "6 sources" in source.note
+
+
+@pytest.mark.parametrize("level", [0.6, 0.3, 0.55, 0.123456, 1 / 3])
+@pytest.mark.parametrize("sources", [3, 5, 7])
+def test_rounding_has_no_parts(level: float, sources: int) -> None:
+    source, edit = (a.ravel() for a in np.indices((sources, 2)))
+    values: Any = level + 1e-16 * np.arange(len(source))
+    found = components(values, source, edit, np.arange(len(source)))
+    assert found is not None
+    assert (found.total, found.below_zero) == (0, ())
+
+
+def test_small_differences_between_large_values_are_told_apart() -> None:
+    rng = np.random.default_rng(2)
+    source, edit = (a.ravel() for a in np.indices((6, 4)))
+    values: Any = 1e-4 * (rng.random(6)[source] + rng.random(4)[edit])
+    low, high = (components(at + values, source, edit, np.arange(24)) for at in (0.0, 1000.0))
+    assert low is not None
+    assert high is not None
+    assert high.variance == pytest.approx(low.variance, rel=1e-4, abs=1e-14)
+
+
+def test_what_does_not_vary_has_no_shares_and_says_so(tmp_path: Path) -> None:
+    made = HandMade(tmp_path, sources=4)
+    for i in range(4):
+        for cycle in ("copy", "ball"):
+            made.walk(f"s{i}", cycle, "still", (0.55, 0.55))
+    made.floors()
+    mine = [f for f in analyze(made.done()).findings if f.kind == "variance"]
+    assert mine
+    assert {f.estimate for f in mine} == {None}
+    assert {f.note for f in mine} == {
+        "no shares: AUC does not vary (standard deviation below 1e-06)"
+    }

@@ -239,7 +239,7 @@ def test_bad_options_are_refused_in_one_sentence(
 
 
 def test_every_option_changes_something(walk: Walk) -> None:
-    """No option is decoration: moving it moves the bytes."""
+    """No option is decoration: moving it moves the bytes, by the sixth step at the latest."""
     moved = {"keep-size": {"yes": "no", "no": "yes"}, "grid": {"moving": "fixed"}}
     moved |= {"axis": {"both": "width"}, "format": {"jpeg": "png"}}
     cycle = Cycle(name="copy", kind="replicate", edit=(Edit(prompt="Copy it."),))
@@ -247,14 +247,14 @@ def test_every_option_changes_something(walk: Walk) -> None:
     for name, model in MODELS.items():
         if name in ("refuser", "flaky"):
             continue
-        plain = walk(open_editor(name), cycle, source, 2)[-1]
+        plain = walk(open_editor(name), cycle, source, 6)[-1]
         for option in model.options:
             if isinstance(option.default, str):
                 value = moved[option.name][option.default]
             else:
                 double = option.default * 2 if option.default else 1
                 value = str(double if double <= option.high else option.low)
-            other = walk(open_editor(name, **{option.name: value}), cycle, source, 2)[-1]
+            other = walk(open_editor(name, **{option.name: value}), cycle, source, 6)[-1]
             assert other.digest != plain.digest, f"{name}: {option.name}"
 
 

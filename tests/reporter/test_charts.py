@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from convergebench.analysis import Finding, Findings
 from convergebench.reporter import charts
 from convergebench.reporter.absences import absences
-from convergebench.reporter.charts.drawing import rounded
+from convergebench.reporter.charts.drawing import homecomings_axis, rounded
 from convergebench.reporter.overview import drawings_of
 from convergebench.reporter.palette import DARK, GREY, LIGHT, inks, part_colours
 from tests.reporter.rich import METRICS, rich_findings
@@ -81,6 +81,48 @@ def test_a_still_is_an_svg_with_the_editors_names(name: str) -> None:
     if name == "convergence-headline":
         assert LIGHT[0] in svg
         assert 'stroke-dasharray="2,3"' in svg, "the threshold"
+
+
+@pytest.mark.parametrize(
+    ("last", "first", "values"),
+    [(3, 1, [1, 2, 3]), (1, 1, [0, 1]), (10, 0, list(range(11))), (2.4, 0, [0, 1, 2, 3]),
+     (25, 1, [5, 10, 15, 20, 25]), (0, 0, [0, 1]), (100, 0, list(range(0, 101, 10)))],
+)  # fmt: skip
+def test_homecomings_are_numbered_once_each(last: float, first: int, values: list[int]) -> None:
+    x: Any = homecomings_axis(last, first).to_dict()
+    assert x["axis"]["values"] == values
+    assert x["scale"]["domain"][0] <= values[0]
+    assert x["scale"]["domain"][1] >= max(values[-1], last)
+
+
+@pytest.mark.parametrize("name", ["convergence-psnr", "value-psnr", "survival-psnr",
+                                  "distance-psnr", "drift-noise"])  # fmt: skip
+def test_every_axis_of_homecomings_has_whole_numbers(name: str) -> None:
+    layers = DRAWN[name].specification(page=True)["layer"]
+    axes = [axis for layer in layers if (axis := layer["encoding"].get("x"))]
+    assert axes
+    assert all(axis["axis"]["values"][-1] == 4 for axis in axes)
+
+
+def test_controls_do_not_set_the_scale_of_a_component() -> None:
+    def drift(editor: str, size: float) -> Finding:
+        name = f"drift/{editor}/noise/1"
+        return Finding(id=name, estimate=size, editor=editor, group="noise", round=1, n=3)
+
+    def drawn(control: float) -> tuple[str, dict[str, Any]]:
+        made = (drift("ref:identity", control), drift("a", 2.0), drift("b", 3.0))
+        findings = RICH.model_copy(update={"findings": made})
+        (found,) = charts.drift_drawings(findings, INKS)
+        return found.about, found.specification(page=True)["layer"][1]
+
+    about, line = drawn(4000)
+    assert "beyond it is cut off" in about
+    assert line["mark"]["clip"]
+    assert line["encoding"]["y"]["scale"]["domain"] == pytest.approx([0, 3.18])
+    about, line = drawn(2.5)
+    assert not about
+    assert not line["mark"]["clip"]
+    assert "scale" not in line["encoding"]["y"]
 
 
 def points_of(kind: str, **fields: str) -> list[Finding]:

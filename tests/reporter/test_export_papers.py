@@ -285,3 +285,20 @@ def test_the_widest_table_stays_on_its_page(material: Material) -> None:
 def test_names_of_editors_are_in_every_format(material: Material) -> None:
     names = {editor for editor, _ in EDITORS}
     assert {s.editor for s in material.findings.standings} == names
+
+
+def test_a_drift_that_is_all_rest_is_left_out_and_the_papers_say_why(tmp_path: Path) -> None:
+    kept = [f for f in rich().findings if not f.kind.startswith("drift") or f.group == "rest"]
+    bare = plain_material(rich().model_copy(update={"findings": tuple(kept)}))
+    sheets = tables_of(bare)
+    assert "drift" in [sheet.name for sheet in tables_of(plain_material(rich()))]
+    assert "drift" not in [sheet.name for sheet in sheets]
+    why = "No decomposition of the drift"
+    text = " ".join(
+        page.extract_text() for page in PdfReader(io.BytesIO(report_pdf(bare, sheets))).pages
+    )
+    assert why in " ".join(text.split())
+    assert "What the drift is made of" not in text
+    write_exports(tmp_path, bare, ["latex"])
+    assert not (tmp_path / "latex" / "drift.tex").exists()
+    assert why in (tmp_path / "latex" / "standalone.tex").read_text()

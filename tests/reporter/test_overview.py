@@ -12,8 +12,9 @@ import pytest
 
 from convergebench.analysis import Finding, Findings
 from convergebench.gathering import gather
-from convergebench.reporter import palette
+from convergebench.reporter import charts, palette
 from convergebench.reporter.absences import WANTED
+from convergebench.reporter.leaders import leaders
 from convergebench.reporter.overview import write_overview
 from convergebench.reporter.pairs import matrix
 from convergebench.reporter.printing import interval
@@ -87,10 +88,11 @@ def test_every_headline_number_is_a_finding(whole: tuple[Findings, Path]) -> Non
             assert row[f"AUC {name}"] == printed(auc, 3)
         factor = known["contraction", "psnr", s.editor]
         assert factor.estimate is not None
-        assert row["Decay λ"] == f"{printed(factor.estimate, 2)} {factor.note}"
+        span = interval(factor, 2)
+        assert row["Decay λ"] == f"{printed(factor.estimate, 2)} {factor.note} {span}"
         shapes = [f for f in findings.findings if f.kind == "shape" and f.editor == s.editor]
         most = max(shapes, key=lambda f: f.estimate or 0)
-        assert row["Decay shape"] == f"{most.group} {100 * (most.estimate or 0):.0f} %"
+        assert row["Decay shape"] == f"{most.group} {100 * (most.estimate or 0):.0f} % of 40"
         assert row["Chains censored"] == "7"
         assert row["Chains refused"] == "1"
 
@@ -99,11 +101,17 @@ def test_the_summary_says_nothing_that_is_not_found(whole: tuple[Findings, Path]
     findings, path = whole
     told = [p.text for p in read_page(path).one("summary").all("p")]
     assert told == [" ".join(words.split()) for words in summary(findings)]
-    assert told[0] == "6 editors were compared on 20 sources and 40 common chains each."
+    editors = sum(not s.control for s in findings.standings)
+    controls = len(findings.standings) - editors
+    assert told[0] == (
+        f"{editors} editors were compared ({editors + controls} with {controls} controls, which "
+        "ranks and tests count too) on 20 sources and 40 common chains each."
+    )
     numbers = {printed(v, d) for f in findings.findings
                for v in (f.estimate, f.low, f.high) if v is not None for d in (2, 3)}  # fmt: skip
     numbers |= {printed(v, 3) for s in findings.standings for v in (s.score, s.low, s.high) if v}
-    assert all(word in numbers for word in re.findall(r"\d+\.\d+", " ".join(told)))
+    words = " ".join(told).replace("C > 0.5", "")
+    assert all(word in numbers for word in re.findall(r"\d+\.\d+", words))
 
 
 def tied(findings: Findings, *names: str) -> Findings:
@@ -140,13 +148,76 @@ def test_the_summary_names_what_the_score_lacks() -> None:
     told = summary(rich_findings(editors, metrics=("psnr", "ssim")))
     assert "The score rests on psnr and ssim alone: quality lacks lpips and semantic lacks clip." \
         in told  # fmt: skip
-    assert any("still home by psnr" in words or "left home by psnr" in words for words in told)
+    found = rich_findings(editors, metrics=("psnr", "ssim"))
+    lives = [s.half_life for s in found.standings]
+    for life in lives:
+        wanted = rf"above half likeness \(C > 0\.5\): psnr {life['psnr']}.*, ssim {life['ssim']}"
+        assert any(re.search(wanted, words) for words in told), "every metric that ranks"
+    assert not any(re.search("(still|left) home", words) for words in told)
     nobody = rich_findings(editors)
     out = [s.model_copy(update={"best_rank": None, "worst_rank": None, "why_unranked": "inert"})
            for s in nobody.standings]  # fmt: skip
     told = summary(nobody.model_copy(update={"standings": tuple(out)}))
     assert told[0] == "No editor is ranked: the reasons stand in the table."
     assert any(words.startswith("a is not ranked: inert (forward edits change") for words in told)
+
+
+def test_the_summary_of_one_editor_compares_it_with_the_controls_or_with_nothing() -> None:
+    alone = summary(rich_findings([("a", False)]))[0]
+    assert alone == (
+        "1 editor was measured, with no other to compare it with, on 20 sources and 40 chains."
+    )
+    among = summary(rich_findings([("a", False), ("ref:random", True)]))[0]
+    assert among.startswith("1 editor was compared with 1 control on 20 sources")
+
+
+def test_the_summary_counts_the_chains_that_ended_early() -> None:
+    findings = rich_findings([("a", False), ("b", False), ("c", True)])
+    assert (
+        "2 chains of the editors ended early: 2 refused. 1 of them is of a, which has the highest "
+        "score: scores are of complete chains alone." in summary(findings)
+    )
+
+    def ended(*counts: int) -> list[str]:
+        standings = [
+            s.model_copy(update={"failed": n})
+            for s, n in zip(findings.standings, counts, strict=True)
+        ]
+        return summary(findings.model_copy(update={"standings": tuple(standings)}))
+
+    assert "3 chains of the editors ended early: 2 refused and 1 failed." in ended(0, 3, 7)
+    assert not any("ended early" in words for words in ended(0, 0, 0))
+
+
+def test_the_table_explains_its_auc_and_the_verdict_on_decay(whole: tuple[Findings, Path]) -> None:
+    page = read_page(whole[1])
+    notes = page.one("leaderboard").text
+    assert "AUC is the area under the convergence curve: the mean of C(1) … C(N)." in notes
+    rule = "only where λ is at least 2 % from 1 and its whole interval on that side of 1"
+    assert rule in notes
+    assert rule in page.one("decay").text
+
+
+def test_a_shape_is_told_with_its_metric_and_never_of_controls_alone() -> None:
+    editors = [("a", False), ("ref:identity", True)]
+    findings = rich_findings(editors)
+    inks = palette.inks(editors)
+    table = leaders(findings, inks)
+    place = [column.name for column in table.columns].index("shape")
+    assert table.columns[place].about.endswith("by quality")
+    assert table.groups[0].lines[0].cells[place].about == "by quality, of 40 chains"
+    few = [
+        f.model_copy(update={"estimate": None, "note": "12 undecided: fewer than 6 values"})
+        if f.kind == "shape" and f.editor == "a"
+        else f
+        for f in findings.findings
+    ]
+    bare = findings.model_copy(update={"findings": tuple(few)})
+    assert "shape" not in [column.name for column in leaders(bare, inks).columns]
+    assert charts.shape_drawing(bare, inks) is None
+    wanted = "No shapes; chains of a 12 undecided, fewer than 6 values."
+    assert charts.why_shapeless(bare) == wanted
+    assert not charts.why_shapeless(findings)
 
 
 def test_pairs_are_a_matrix_that_can_be_read_aloud(whole: tuple[Findings, Path]) -> None:
@@ -200,7 +271,7 @@ def test_worst_cases_lead_to_the_difference(whole: tuple[Findings, Path], made_r
             rf"source-{chain.key.source}\.html#{re.escape(f.chain)}/\d+/difference", link
         )
         assert chain.key.cycle.partition("@")[0] in case.text
-        assert f"{f.estimate:.3f}; below 0.5 after" in case.text
+        assert f"{f.estimate:.3f}; by quality below 0.5 after" in case.text
 
 
 @pytest.mark.parametrize("kind", [k for k in WANTED if k not in ("region", "drift", "auc")])

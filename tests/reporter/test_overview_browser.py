@@ -59,6 +59,14 @@ def test_a_part_of_the_chains_changes_what_is_drawn(browser: Browser, rich_page:
         assert len(faces) == len(every)
         caption = page.locator("figure:has(#convergence-headline) .of")
         assert caption.inner_text() == "Only image: face."
+        left = page.locator("#curves figure.unfiltered:visible")
+        assert left.locator(".chart").evaluate_all("all => all.map(c => c.id)") == [
+            "survival-headline"
+        ]
+        assert left.locator(".whole").inner_text() == "All chains; not filtered."
+        options = page.locator("#part option").all_inner_texts()
+        assert len(set(options)) == len(options)
+        assert "edit: accessory" in options
         page.locator("#part").select_option("edit:accessory")
         page.wait_for_function(f"before => {LINES}[0]?.getAttribute('d') !== before", arg=faces[0])
         page.get_by_role("tab", name="quality").click()
@@ -69,6 +77,7 @@ def test_a_part_of_the_chains_changes_what_is_drawn(browser: Browser, rich_page:
         page.get_by_role("tab", name="headline").click()
         page.locator("#part").select_option("")
         page.wait_for_function(f"before => {LINES}[0]?.getAttribute('d') === before", arg=every[0])
+        assert page.locator(".unfiltered, .whole").count() == 0
 
 
 def test_metrics_are_chosen_by_mouse_and_keyboard(browser: Browser, rich_page: Path) -> None:

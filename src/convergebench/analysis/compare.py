@@ -11,7 +11,7 @@ import numpy as np
 import polars as pl
 
 from convergebench.analysis.pairs import Pair, compare_pairs
-from convergebench.analysis.resampling import mean_intervals
+from convergebench.analysis.resampling import SHARE, mean_intervals
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -85,7 +85,7 @@ def rank(values: Mapping[str, Array], pairs: Sequence[Pair] | None = None) -> li
         if pair.winner:
             above[pair.loser] += 1
             below[pair.winner] += 1
-    ends = mean_intervals(list(values.values()))
+    ends = mean_intervals(list(values.values()), SHARE)
     ranked = [
         Ranked(name, float(mine.mean()), low, high, above[name] + 1, len(values) - below[name])
         for (name, mine), (low, high) in zip(values.items(), ends, strict=True)

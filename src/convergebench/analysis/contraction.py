@@ -27,6 +27,8 @@ FEWEST: Final = 3
 NEAR: Final = 0.02
 """A factor within this of 1 is a drift, however narrow its interval."""
 
+NO_VERDICT: Final = "one source gives no verdict"
+
 UNITS: Final = {"psnr": "RMSE in 8-bit levels", "ssim": "1 − SSIM", "lpips": "LPIPS"}
 
 
@@ -61,12 +63,13 @@ def homecoming_distances(study: Study) -> pl.DataFrame:
 def contraction_factor(distances: Sequence[float], rounds: Sequence[int]) -> float | None:
     """λ of one chain: exp of the Theil-Sen slope of log d over n.
 
-    Distances of 0 have no logarithm and are left out. Where fewer than three others remain, λ is 0
-    if the last distance is 0 (the chain has come to rest), else None: too few to tell.
+    Distances of 0 have no logarithm and are left out. A chain has come to rest, and λ is 0, where
+    the last three distances are 0, or the last is and fewer than three others are above 0. With
+    fewer than three above 0 and no rest it is None: too few to tell.
     """
     sizes = np.array(distances, dtype=np.float64)
     positive = sizes > 0
-    if np.count_nonzero(positive) >= FEWEST:
+    if np.count_nonzero(positive) >= FEWEST and positive[-FEWEST:].any():
         at, logs = np.array(rounds, dtype=np.float64)[positive], np.log(sizes[positive])
         # As `scipy.stats.theilslopes` has it, which takes a second to import.
         one, other = np.triu_indices(len(at), 1)
@@ -98,10 +101,15 @@ def contractions(study: Study, distances: pl.DataFrame | None = None) -> pl.Data
 
 
 def verdict(factor: float, low: float | None, high: float | None) -> str:
-    """`settles`, `drifts` or `diverges`: away from 1 by 2 %, and by the whole interval."""
-    if factor <= 1 - NEAR and (high is None or high < 1):
+    """`settles`, `drifts` or `diverges`: away from 1 by 2 %, and by the whole interval.
+
+    Without an interval nothing is known of other sources, so there is no verdict.
+    """
+    if low is None or high is None:
+        return NO_VERDICT
+    if factor <= 1 - NEAR and high < 1:
         return "settles"
-    if factor >= 1 + NEAR and (low is None or low > 1):
+    if factor >= 1 + NEAR and low > 1:
         return "diverges"
     return "drifts"
 

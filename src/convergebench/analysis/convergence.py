@@ -62,7 +62,8 @@ def oriented_means(rows: pl.DataFrame, specs: Mapping[str, MetricSpec]) -> dict[
     """By metric the mean of its oriented values, where it is finite."""
     found: dict[str, float] = {}
     for name, spec in specs.items():
-        mine = rows.filter(pl.col("metric") == name)
+        # In a fixed order, because the last digit of a sum depends on it.
+        mine = rows.filter(pl.col("metric") == name).sort("value")
         mean = mine.select(oriented(spec, pl.col("value")).mean()).item() if len(mine) else None
         if mean is not None and math.isfinite(mean):
             found[name] = float(mean)

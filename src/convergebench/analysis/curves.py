@@ -11,7 +11,9 @@ import polars as pl
 
 from convergebench.analysis.compare import by_metric
 from convergebench.analysis.findings import DIMENSIONS, HEADLINE, RANKED_BY, Finding
-from convergebench.analysis.resampling import Ends, mean_intervals, ratio_intervals
+from convergebench.analysis.resampling import SHARE, Ends, mean_intervals, ratio_intervals
+from convergebench.analysis.roster import COMES_HOME
+from convergebench.analysis.rounds import source_means
 from convergebench.analysis.survival import Bounds, Survival, bounds, survival
 
 if TYPE_CHECKING:
@@ -42,6 +44,8 @@ def curve_findings(
 ) -> list[Finding]:
     """The mean of a column per metric, editor and round, of every homecoming expected.
 
+    Each source counts once, as in AUCs, with the mean over its chains.
+
     Args:
         kind: First part of the ids.
         values: Columns metric, chain, n and the one asked for.
@@ -54,18 +58,7 @@ def curve_findings(
         how="left",
     )
     finite = pl.col("value").is_finite()
-    points = (
-        joined.sort("metric", "editor", "n", "chain")
-        .group_by("metric", "editor", "n", maintain_order=True)
-        .agg(
-            mean=pl.col("value").filter(finite).mean(),
-            count=finite.sum(),
-            infinite=pl.col("value").is_infinite().sum(),
-            planned=pl.len(),
-            failed=pl.col("failed").sum(),
-            refused=pl.col("refused").sum(),
-        )
-    )
+    points = source_means(joined, ("metric", "editor", "n"))
     bands = point_bands(joined.filter(finite)) if kind == "convergence" else {}
     return [
         Finding(
@@ -107,9 +100,9 @@ def _infinite(metric: str, count: int) -> str:
 
 
 def point_bands(rows: pl.DataFrame, by: Sequence[str] = ("editor",)) -> dict[Any, Ends]:
-    """95 % intervals of mean curves; none where fewer than two sources have a value.
+    """95 % intervals of mean curves of C; none where fewer than two sources have a value.
 
-    Whole curves are resampled by source.
+    Whole curves are resampled by source; each source counts once.
 
     Args:
         rows: Columns metric, source, n, value and `by`.
@@ -120,21 +113,21 @@ def point_bands(rows: pl.DataFrame, by: Sequence[str] = ("editor",)) -> dict[Any
     """
     curves = (
         rows.group_by(*by, "metric", "source", "n")
-        .agg(pl.col("value").sum(), pl.len().alias("count"))
+        .agg(pl.col("value").sort().mean())
         .sort(*by, "metric", "n", "source")
         .group_by(*by, maintain_order=True)
-        .agg("source", "metric", "n", "value", "count")
+        .agg("source", "metric", "n", "value")
     )
     found: dict[Any, Ends] = {}
-    for *names, source, metric, n, value, count in curves.iter_rows():
+    for *names, source, metric, n, value in curves.iter_rows():
         sources = {name: i for i, name in enumerate(sorted(set(source)))}
         points = {point: i for i, point in enumerate(dict.fromkeys(zip(metric, n, strict=True)))}
         row = np.array([sources[name] for name in source])
         column = np.array([points[point] for point in zip(metric, n, strict=True)])
         sums = np.zeros((len(sources), len(points)))
         counts = np.zeros_like(sums)
-        sums[row, column], counts[row, column] = value, count
-        ends = ratio_intervals(sums, counts).tolist()
+        sums[row, column], counts[row, column] = value, 1.0
+        ends = ratio_intervals(sums, counts, SHARE).tolist()
         for point, (low, high) in zip(points, ends, strict=True):
             if low == low:  # no NaN
                 found[(*names, *point)] = (low, high)
@@ -145,7 +138,7 @@ def auc_findings(summaries: pl.DataFrame, planned: Plans) -> list[Finding]:
     """The mean AUC of each editor's own complete chains, by metric, each source counting once."""
     whole = summaries.filter(pl.col("auc").is_not_null())
     values = by_metric(whole, "auc")
-    ends = dict(zip(values, mean_intervals(list(values.values())), strict=True))
+    ends = dict(zip(values, mean_intervals(list(values.values()), SHARE), strict=True))
     counts = Counter(whole.select("metric", "editor").iter_rows())
     found = []
     for (metric, editor), plan in planned.items():
@@ -176,21 +169,30 @@ def life_findings(
     lives = followed_lives(summaries, ("metric", "editor"))
     found: list[Finding] = []
     printed: dict[str, dict[str, str]] = {}
+    ends_at = _common_ends(planned)
     for (metric, editor), plan in planned.items():
         times, fell, sources = lives.get((metric, editor), ([], [], []))
-        curve = survival(times, fell, plan.rounds)
-        ends = bounds(times, fell, sources, curve.horizon) if curve else None
+        until = ends_at.get(metric, 0)
+        curve = survival(times, fell, plan.rounds, until)
+        known = curve is not None and curve.restricted_mean is not None
+        ends = (
+            bounds(times, fell, sources, curve.horizon, mean=known, until=until) if curve else None
+        )
         lost = plan.chains - len(times)
         words = life_words(curve, ends)
         if curve:
             printed.setdefault(editor, {})[metric] = curve.label
         if lost:
             words.append(f"{lost} without a first homecoming left out")
-        until = f"up to round {curve.horizon:g}" if curve else "no chain to follow"
+        span = f"up to round {until}" if known else "no chain to follow"
+        if curve and not known:
+            span = f"none up to round {until}: known only up to round {curve.horizon:g}"
+        elif curve and curve.horizon > until:  # another editor goes no further
+            span += f", known up to round {curve.horizon:g}"
         median, mean = (ends.median, ends.restricted_mean) if ends else (NO_ENDS, NO_ENDS)
         for kind, estimate, note, (low, high) in (
             ("half-life", curve and curve.median, ", ".join(words), median),
-            ("restricted-mean", curve and curve.restricted_mean, until, mean),
+            ("restricted-mean", curve and curve.restricted_mean, span, mean),
         ):
             found.append(
                 Finding(
@@ -209,6 +211,15 @@ def life_findings(
                 )
             )
     return found, printed
+
+
+def _common_ends(planned: Plans) -> dict[str, int]:
+    """By metric the N that restricted means of all editors end at: the least of theirs."""
+    found: dict[str, int] = {}
+    for (metric, _), plan in planned.items():
+        if plan.rounds:
+            found[metric] = min(plan.rounds, found.get(metric, plan.rounds))
+    return found
 
 
 def followed_lives(summaries: pl.DataFrame, by: Sequence[str]) -> dict[Any, Lives]:
@@ -282,7 +293,7 @@ def planned_chains(table: pl.DataFrame, semantic: Mapping[str, bool]) -> Plans:
         semantic: The metrics (or dimensions) asked for, and whether content is enough for them.
     """
     found: dict[tuple[str, str], Planned] = {}
-    homes = table.filter(pl.col("has_home"))
+    homes = table.filter(COMES_HOME)
     for metric, content in sorted(semantic.items()):
         mine = homes if content else homes.filter(~pl.col("content_only"))
         counts = mine.group_by("editor").agg(

@@ -20,7 +20,7 @@ import polars as pl
 
 from convergebench.analysis.convergence import current
 from convergebench.analysis.findings import Finding
-from convergebench.analysis.resampling import ratio_intervals
+from convergebench.analysis.resampling import SHARE, ratio_intervals
 from convergebench.analysis.roster import homecomings
 from convergebench.analysis.rounds import mean_finding, round_means
 from convergebench.analysis.study import Study
@@ -198,7 +198,7 @@ def _shares(
         whole = float(total.sum())
         ends = np.full((len(names), 2), np.nan)
         if whole:
-            ends = ratio_intervals(cells, np.repeat(total[:, None], len(names), axis=1))
+            ends = ratio_intervals(cells, np.repeat(total[:, None], len(names), axis=1), SHARE)
         for index, part in enumerate(names):
             low, high = (None if np.isnan(end) else float(end) for end in ends[index])
             found.append(
@@ -214,7 +214,7 @@ def _shares(
                     note=_joined(
                         "share of the squared error at the last round, parts taken in order"
                         if whole
-                        else "no error to take apart",
+                        else "no error to take apart" * bool(len(told)),
                         _not_scored(lacking[editor], part),
                     ),
                     editor=editor,

@@ -34,6 +34,11 @@ class Evidence:
     complete: Mapping[str, int]
     published: Sequence[str] = ()
 
+    @property
+    def measured(self) -> Study:
+        """The study of the headline; that of all chains where it has none."""
+        return self.whole if self.main.chains.is_empty() else self.main
+
     @cached_property
     def pictured(self) -> pl.DataFrame:
         """Chain and n of the homecomings whose picture is here."""

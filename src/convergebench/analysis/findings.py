@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from pydantic import FiniteFloat, SerializerFunctionWrapHandler, model_serializer
@@ -24,6 +25,9 @@ HEADLINE: Final = "headline"
 
 HELD: Final = ("edited", "missing", "reported")
 """Outcomes of steps that gave a frame, be it here or not."""
+
+INCOMPLETE: Final = "incomplete"
+"""Printed for a dimension that a metric is missing of."""
 
 LITERAL: Final = " (literal)"
 """Ends the name of a half-life by the literal rule, where there is no floor for the other."""
@@ -104,7 +108,7 @@ class Standing(Record):
         half_life: Kaplan-Meier median by metric over all chains of the editor, as printed.
         chains: Chains, begun or planned, that the ranking metrics can measure.
         complete: Chains of them that came home as often as they should, all of it scored.
-        outcomes: How its steps ended, over all of its chains.
+        outcomes: How its steps ended, over `chains`.
         why_unranked: The reason.
         failed: Chains that ended too early because it refused or failed.
         unmeasurable: Chains whose cycle has no home for the ranking metrics.
@@ -206,11 +210,12 @@ class Findings(Record):
     @property
     def table(self) -> Table:
         """The leaderboard."""
-        shown = (
-            [HEADLINE, *DIMENSIONS] if any(HEADLINE in s.half_life for s in self.standings) else []
-        )
-        plain = sorted({n for s in self.standings for n in s.half_life if n.endswith(LITERAL)})
-        lives = [*shown, *RANKED_BY, *plain]
+        known = {name for s in self.standings for name in s.half_life}
+        lives = [*shown_dimensions(known), *RANKED_BY]
+        lives += sorted(name for name in known if name.endswith(LITERAL))
+        # The headline's AUC never stands alone.
+        aucs = list(DIMENSIONS) if self.ranked_by == (HEADLINE,) else []
+        censored = self._censored(lives)
         rows: list[tuple[Cell, ...]] = []
         for s in self.standings:
             rows.append(
@@ -220,10 +225,13 @@ class Findings(Record):
                     ", ".join(s.runs),
                     s.origin or "measured",
                     _score(s),
-                    *(s.half_life.get(name, "–") for name in lives),
+                    *("–" if (auc := s.auc.get(n)) is None else f"{auc:.3f}" for n in aucs),
+                    *(s.half_life.get(name, _lacking(name, s.half_life)) for name in lives),
                     s.complete,
                     s.chains - s.complete,
                     s.lost,
+                    s.outcomes.get("refused", 0),
+                    censored.get(s.editor),
                     s.why_unranked,
                 )
             )
@@ -233,10 +241,13 @@ class Findings(Record):
             "runs",
             "scores",
             "mean AUC [95 %]",
+            *(f"AUC {name}" for name in aucs),
             *(f"half-life {name}" for name in lives),
             "n",
             "missing",
             "failed",
+            "refused",
+            "censored",
             "unranked because",
         )
         idle = {
@@ -251,11 +262,35 @@ class Findings(Record):
         title = f"Leaderboard of {self.run} ({suites} {self.suite})"
         return Table(title, columns, rows, self.notes)
 
+    def _censored(self, lives: Sequence[str]) -> dict[str, int]:
+        """By editor how many chains never fell, by the first of these half-lives that it has."""
+        found: dict[str, int] = {}
+        numbers = {(f.kind, f.metric, f.editor): f for f in self.findings}
+        for s in self.standings:
+            name = next((name for name in lives if name in s.half_life), "")
+            kind = "literal-half-life" if name.endswith(LITERAL) else "half-life"
+            life = numbers.get((kind, name.removesuffix(LITERAL), s.editor))
+            if life:
+                found[s.editor] = life.censored
+        return found
+
     def __str__(self) -> str:
         return str(self.table)
 
     def _repr_html_(self) -> str:
         return self.table._repr_html_()
+
+
+def shown_dimensions(known: Collection[str]) -> list[str]:
+    """The headline, where there is one, and both dimensions, where there is one of them."""
+    if not any(name in known for name in (HEADLINE, *DIMENSIONS)):
+        return []
+    return [*([HEADLINE] if HEADLINE in known else []), *DIMENSIONS]
+
+
+def _lacking(name: str, lives: Mapping[str, str]) -> str:
+    """What is printed for a half-life that an editor lacks, having others or none."""
+    return INCOMPLETE if lives and name in (HEADLINE, *DIMENSIONS) else "–"
 
 
 def _without(told: dict[str, Any], *names: str) -> dict[str, Any]:

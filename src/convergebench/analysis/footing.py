@@ -15,6 +15,8 @@ def life_table(gathered: Gathered, table: pl.DataFrame) -> tuple[pl.DataFrame, s
     A half-life that is not reached is printed as `> N`. Of several runs one may have gone through
     cycles that the others have not, and further; so only cycles (with their settings) that all of
     them have are looked at. Where there is no such cycle, all chains are cut at the shortest N.
+    Cycles that are only partially reversible are no part of the headline, so they are looked at
+    apart from the others: a cycle that all runs have must not take the headline's chains away.
 
     Args:
         gathered: The runs.
@@ -26,24 +28,60 @@ def life_table(gathered: Gathered, table: pl.DataFrame) -> tuple[pl.DataFrame, s
     everything = f"{LIVES} all chains of an editor."
     if not gathered.several:
         return table, everything
+    main, rest = table.filter("reversible"), table.filter(~pl.col("reversible"))
+    alone = _runs(_having(gathered, table)) - _runs(_having(gathered, main))
+    who = "all runs that have fully reversible cycles" if alone else "all runs"
+    sort = "cycle" if rest.is_empty() else "fully reversible cycle"
+    kept, how = _level(gathered, main, who, sort, ", and so are restricted means")
+    others, how_others = _level(gathered, rest, "all runs that have such cycles", "one")
+    if not how and not how_others:
+        return table, everything
+    words = f"{LIVES} {how}" if how else everything
+    if how_others:
+        words += f" By group, those of cycles that cannot be fully undone are over {how_others}"
+    return pl.concat([kept, others]), words
+
+
+def _having(gathered: Gathered, table: pl.DataFrame) -> dict[tuple[str, str], set[str]]:
+    """By cycle and settings the runs that should come home there."""
+    found: dict[tuple[str, str], set[str]] = {}
     homes = table.filter(pl.col("rounds") > 0)
-    having: dict[tuple[str, str], set[str]] = {}
-    for chain, *variant in homes.select("chain", "cycle", "settings").iter_rows():
-        having.setdefault((variant[0], variant[1]), set()).update(gathered.owners.get(chain, ()))
-    runs = {name for mine in having.values() for name in mine}
+    for chain, cycle, label in homes.select("chain", "cycle", "settings").iter_rows():
+        found.setdefault((cycle, label), set()).update(gathered.owners.get(chain, ()))
+    return found
+
+
+def _runs(having: dict[tuple[str, str], set[str]]) -> set[str]:
+    return {name for mine in having.values() for name in mine}
+
+
+def _level(
+    gathered: Gathered, table: pl.DataFrame, who: str, sort: str, too: str = ""
+) -> tuple[pl.DataFrame, str]:
+    """Chains of one sort on equal footing, and what they are; no word where they are all.
+
+    Args:
+        gathered: The runs.
+        table: The chains of the sort.
+        who: The runs that have any, in words.
+        sort: What a cycle of the sort is called.
+        too: What else is over them, in words.
+    """
+    having = _having(gathered, table)
+    runs = _runs(having)
     common = sorted(variant for variant, mine in having.items() if mine == runs)
     if len(common) == len(having):
-        return table, everything
+        return table, ""
     if common:
         named = ", ".join(f"{cycle} ({label})" if label else cycle for cycle, label in common)
         of = pl.DataFrame(common, schema=["cycle", "settings"], orient="row")
         return table.join(of, on=["cycle", "settings"], how="semi", maintain_order="left"), (
-            f"{LIVES} an editor's chains through what all runs have ({named}), and so are "
-            "restricted means: chains that only some runs have may be longer."
+            f"an editor's chains through what {who} have ({named}){too}: "
+            "chains that only some runs have may be longer."
         )
-    least = int(homes.select(pl.col("rounds").min()).item())
+    least = int(table.filter(pl.col("rounds") > 0).select(pl.col("rounds").min()).item())
     first = "first homecoming" if least == 1 else f"first {least} homecomings"
     return table.with_columns(pl.col("rounds").clip(upper_bound=least)), (
-        f"{LIVES} all chains of an editor, cut after the {first}, and so are restricted means: no "
-        "cycle is in all runs, and that is as far as every chain should go."
+        f"all chains of an editor, cut after the {first}{too}: no {sort} is "
+        f"in {who}, and that is as far as every chain should go."
     )

@@ -22,7 +22,9 @@ from convergebench.analysis.curves import (
 )
 from convergebench.analysis.findings import DIMENSIONS, HEADLINE, RANKED_BY, Finding
 from convergebench.analysis.leaderboard import judged, ranking_metrics
-from convergebench.analysis.resampling import mean_intervals
+from convergebench.analysis.resampling import SHARE, mean_intervals
+from convergebench.analysis.roster import COMES_HOME
+from convergebench.analysis.rounds import source_means
 from convergebench.analysis.study import Study
 from convergebench.analysis.survival import bounds, survival
 from convergebench.wording import counted
@@ -41,7 +43,7 @@ SCORE: Final = "score"
 """The mean of the ranking metrics, where a metric is meant."""
 
 MOST_ROUNDS: Final = 25
-"""Of a group's curve; of longer ones only some rounds are told, evenly chosen, and the last."""
+"""Of a group's curve; of longer ones only some rounds are told, evenly chosen, and chains' last."""
 
 
 @dataclass(frozen=True)
@@ -78,8 +80,8 @@ def group_findings(whole: Study) -> list[Finding]:
 
 
 def _groups(chains: pl.DataFrame, split: str) -> pl.DataFrame:
-    """Chains with a home, and the group each is in; none of images where none has a category."""
-    homes = chains.filter(pl.col("has_home"))
+    """Chains that come home, and the group each is in; none of images where none has a category."""
+    homes = chains.filter(COMES_HOME)
     if split == "image" and not (homes["image"] != "").any():
         homes = homes.clear()
     named = pl.when(pl.col(split) == "").then(pl.lit(UNNAMED.get(split, ""))).otherwise(split)
@@ -133,7 +135,7 @@ def _auc_findings(
         .agg("auc", pl.col("count").sum())
     )
     series = [np.array(values) for values in means["auc"].to_list()]
-    ends = mean_intervals(series)
+    ends = mean_intervals(series, SHARE)
     known = {
         tuple(key): (float(mine.mean()), count, *interval)
         for (*key, count), mine, interval in zip(
@@ -201,30 +203,23 @@ def _life_findings(
 
 
 def _curve_findings(whole: Study, groups: pl.DataFrame, metrics: Sequence[str]) -> list[Finding]:
-    """C(n) by group: the mean over each editor's chains that have a value."""
+    """C(n) by group: the mean over each editor's chains that have a value, by source."""
     grid = curve_grid(whole).filter(pl.col("metric").is_in(metrics))
     last = grid["n"].max() if len(grid) else 0
     every = -(-last // MOST_ROUNDS) if isinstance(last, int) else 1
-    if every > 1:
-        at_end = pl.col("n") == pl.col("n").max().over("chain")
-        grid = grid.filter((pl.col("n") % every == 1) | at_end)
     keys = ("metric", "group", "editor", "n")
-    joined = grid.join(groups.select("chain", "group"), on="chain").join(
+    grid = grid.join(groups.select("chain", "group"), on="chain")
+    if every > 1:
+        # A round is told of all chains of a group or of none: means of some would mislead.
+        at_end = pl.col("n") == pl.col("n").max().over("chain")
+        told = grid.filter((pl.col("n") % every == 1) | at_end)
+        grid = grid.join(told, on=["group", "n"], how="semi")
+    joined = grid.join(
         whole.curves.select("metric", "chain", "n", value="c"),
         on=["metric", "chain", "n"],
         how="left",
     )
-    points = (
-        joined.sort(*keys, "chain")
-        .group_by(*keys, maintain_order=True)
-        .agg(
-            mean=pl.col("value").mean(),
-            count=pl.col("value").count(),
-            planned=pl.len(),
-            failed=pl.col("failed").sum(),
-            refused=pl.col("refused").sum(),
-        )
-    )
+    points = source_means(joined, keys).drop("infinite")
     bands: dict[Any, Any] = point_bands(
         joined.filter(pl.col("value").is_not_null()), ("group", "editor")
     )

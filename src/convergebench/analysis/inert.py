@@ -77,14 +77,16 @@ def inert_findings(changes: pl.DataFrame, chains: pl.DataFrame) -> list[Finding]
     trips = chains.filter(pl.col("kind") == "round-trip")
     planned = dict(trips.group_by("editor").agg(pl.len()).iter_rows())
     stopped = trips.filter((pl.col("length") == 0) & pl.col("failed"))
-    failed = dict(stopped.group_by("editor").agg(pl.len()).iter_rows())
+    counts = stopped.group_by("editor").agg(pl.len(), pl.sum("refused"))
+    ended = {editor: (failed, refused) for editor, failed, refused in counts.iter_rows()}
     return [
         Finding(
             id=f"inert/{editor}",
             estimate=share,
             n=count,
             missing=planned[editor] - count,
-            failed=failed.get(editor, 0),
+            failed=ended.get(editor, (0, 0))[0],
+            refused=ended.get(editor, (0, 0))[1],
             note=f"forward edits no larger than those of {TRANSPORT}; inert from {INERT_SHARE:g}",
             editor=editor,
         )

@@ -20,12 +20,14 @@ from convergebench.analysis.compare import (
     rank,
 )
 from convergebench.analysis.findings import DIMENSIONS, HEADLINE, RANKED_BY, Finding, Standing
+from convergebench.analysis.inert import forward_changes, is_inert
 from convergebench.analysis.pairs import Pair, compare_pairs
-from convergebench.analysis.resampling import mean_interval
+from convergebench.analysis.resampling import SHARE, mean_interval
+from convergebench.analysis.roster import COMES_HOME
 from convergebench.analysis.study import Study
 from convergebench.chain import Chain, count_outcomes
 from convergebench.registry import open_editor
-from convergebench.runspec import CONTROLS
+from convergebench.runspec import CONTROLS, TRANSPORT
 from convergebench.wording import counted
 
 if TYPE_CHECKING:
@@ -50,6 +52,7 @@ class Ranking:
             the controls that completed them too.
         controls: Which editors are controls.
         pairs: Every two ranked editors compared.
+        narrowed: Why a wider measure does not rank, where it could but for its gaps.
     """
 
     metrics: tuple[str, ...]
@@ -59,6 +62,7 @@ class Ranking:
     scores: Mapping[str, NDArray[np.float64]] = field(repr=False)
     controls: frozenset[str] = frozenset()
     pairs: tuple[Pair, ...] = ()
+    narrowed: str = ""
 
     @property
     def sources(self) -> int:
@@ -72,6 +76,7 @@ def ranking_of(
     inert: Mapping[str, bool],
     metrics: Sequence[str],
     controls: frozenset[str] = frozenset(),
+    narrowed: str = "",
 ) -> Ranking:
     """Rank editors by the mean AUC of some metrics on the chains that all of them completed.
 
@@ -100,37 +105,63 @@ def ranking_of(
     compared = compare_pairs(mine)
     places = {r.editor: r for r in rank(mine, compared)}
     reasons |= {name: NO_COMMON_CHAIN for name in ranked if name not in places}
-    return Ranking(tuple(metrics), places, reasons, pairs, values, controls, tuple(compared))
+    return Ranking(
+        tuple(metrics), places, reasons, pairs, values, controls, tuple(compared), narrowed
+    )
 
 
 def ranking_metrics(main: Study) -> list[str]:
     """What the mean AUC that ranks is of: the headline, else quality, else single metrics.
 
     The headline's curve is the lesser of the two dimensions at each homecoming. A dimension that
-    only some editors were scored in would leave the others unranked, so it does not rank then.
+    only some editors, or some sources, were scored in would leave the others unranked, so it does
+    not rank then.
+    """
+    return chosen_metrics(main)[0]
+
+
+def chosen_metrics(main: Study, inert: Mapping[str, bool] | None = None) -> tuple[list[str], str]:
+    """What `ranking_metrics` answers, and which sources a wider measure would have lost.
+
+    Args:
+        main: The study of the chains that the headline is made of.
+        inert: The verdict on each editor, where it is known already.
     """
     single: list[str] = [
         name for name in RANKED_BY if name not in main.stale and name in main.curved
     ]
-    able = _able(main, single)
+    rated = judged(main.summaries, single)
+    able = set(rated["editor"])
+    why: list[str] = []
     for wider in (HEADLINE, "quality"):
         if not able or main.stale.keys() & set(_parts(wider)):
             continue
-        if _able(main, [wider]) >= able:
-            return [wider]
-    return single
+        mine = judged(main.summaries, [wider])
+        if not set(mine["editor"]) >= able:
+            continue
+        inert = _verdicts(main) if inert is None else inert
+        ranked = sorted(name for name in able if not inert.get(name))
+        there, kept = (common_chains(each, ranked)["source"].n_unique() for each in (rated, mine))
+        if kept >= there:
+            return [wider], "; ".join(why)
+        why.append(
+            f"{wider} does not rank: it would leave {kept} of {counted(there, 'source')}, the "
+            "others being unscored in part"
+        )
+    return single, "; ".join(why)
+
+
+def _verdicts(main: Study) -> dict[str, bool]:
+    """Which editors are inert, of those that can be checked."""
+    recorded = main.gathered.editors
+    transports = [name for name in main.editors if recorded.get(name, name) == TRANSPORT]
+    return is_inert(forward_changes(main.scores, main.chains, main.specs, transports))
 
 
 def _parts(dimension: str) -> list[str]:
     """The metrics that a dimension, or the headline, is made of."""
     wider = DIMENSIONS if dimension == HEADLINE else (dimension,)
     return [name for each in wider for name in DIMENSIONS[each]]
-
-
-def _able(main: Study, metrics: list[str]) -> set[str]:
-    """The editors that have a chain complete in all of these metrics."""
-    mine = main.summaries.filter(pl.col("metric").is_in(metrics) & pl.col("complete"))
-    return set(mine.filter(pl.len().over("chain") == len(metrics))["editor"])
 
 
 def judged(summaries: pl.DataFrame, metrics: Sequence[str]) -> pl.DataFrame:
@@ -188,25 +219,26 @@ def standings_of(
         runs: The runs each editor is from, where there are several.
         origins: Who measured each editor's frames, where it was not us.
     """
-    outcomes = _outcomes(chains)
+    measurable = COMES_HOME & ~pl.col("content_only")
+    counted_in = set(table.filter(measurable)["chain"])
+    outcomes = _outcomes([chain for chain in chains if chain.key.id in counted_in])
     aucs = _aucs(summaries, ranking.common)
-    measurable = pl.col("has_home") & ~pl.col("content_only")
     facts = table.group_by("editor").agg(
         measurable.sum().alias("chains"),
         (~measurable).sum().alias("unmeasurable"),
         (measurable & pl.col("failed")).sum().alias("failed"),
         (measurable & pl.col("refused")).sum().alias("refused"),
-        pl.col("failed").sum().alias("all_failed"),
     )
     standings: list[Standing] = []
     findings: list[Finding] = []
-    for name, count, unmeasurable, failed, refused, all_failed in facts.sort("editor").iter_rows():
+    for name, count, unmeasurable, failed, refused in facts.sort("editor").iter_rows():
         place = ranking.places.get(name)
         mine = ranking.scores.get(name)
         score = None if mine is None else float(mine.mean())
-        low, high = (None, None) if mine is None else mean_interval(mine)
+        low, high = (None, None) if mine is None else mean_interval(mine, SHARE)
         used = 0 if mine is None else len(ranking.common)
         why = ranking.reasons.get(name, "")
+        over = f"over {counted(ranking.sources, 'source')}"
         findings.append(
             Finding(
                 id=f"score/{name}",
@@ -217,9 +249,7 @@ def standings_of(
                 missing=count - used,
                 failed=failed,
                 refused=refused,
-                note="; ".join(
-                    n for n in (f"over {counted(ranking.sources, 'source')}" * bool(used), why) if n
-                ),
+                note="; ".join(n for n in (over * bool(used), why, ranking.narrowed) if n),
                 editor=name,
             )
         )
@@ -238,7 +268,7 @@ def standings_of(
                 complete=whole.get(name, 0),
                 outcomes=outcomes.get(name, {}),
                 why_unranked=why,
-                failed=all_failed,
+                failed=failed,
                 unmeasurable=unmeasurable,
                 runs=(runs or {}).get(name, ()),
                 origin=(origins or {}).get(name, ""),

@@ -19,7 +19,9 @@ from convergebench.runspec import TRANSPORT
 from convergebench.wording import counted, shown
 
 TABLE_KEY: Final = (
-    "n: complete chains; missing: chains that are not; failed: steps that gave no frame."
+    "n: complete chains; missing: chains that are not; failed: steps that gave no frame; refused: "
+    "of them, those that the editor refused; censored: chains that never fell, by the first "
+    "half-life."
 )
 """What the columns of the printed leaderboard are; the report's page has others."""
 
@@ -91,8 +93,10 @@ def _ranked_by(told: Evidence) -> str:
 
 
 def _why_none(told: Evidence) -> str:
-    if told.main.chains.is_empty():
+    if told.whole.chains.is_empty():
         return "the run has no chain"
+    if told.main.chains.is_empty():
+        return "no cycle of this run can be fully undone, and only those that can are ranked"
     if not told.main.chains["has_home"].any():
         return "no cycle of this run has a home, so there is nothing to compare with"
     if not told.main.chains["made"].sum():
@@ -116,8 +120,9 @@ def _why_none(told: Evidence) -> str:
 def _dimensions(told: Evidence) -> list[str]:
     notes = []
     for dimension, needed in DIMENSIONS.items():
-        lacking = [name for name in needed if name not in told.main.curved]
-        unscored = [name for name in lacking if name not in set(told.main.homes["metric"].unique())]
+        lacking = [name for name in needed if name not in told.measured.curved]
+        scored = set(told.measured.homes["metric"].unique())
+        unscored = [name for name in lacking if name not in scored]
         if lacking:
             without = [name for name in lacking if name not in unscored]
             words = [f"{', '.join(unscored)} not scored"] if unscored else []
@@ -139,7 +144,7 @@ def _metrics(told: Evidence) -> list[str]:
     paired = set(
         told.main.scores.filter(pl.col("chain").str.starts_with(FLOOR_PREFIX))["metric"].to_list()
     )
-    sources = told.main.chains["source"].n_unique()
+    sources = told.whole.chains["source"].n_unique()
     for name, spec in told.main.specs.items():
         if spec.kind == "no-reference" or spec.alignment or spec.directional:
             continue
@@ -155,7 +160,7 @@ def _metrics(told: Evidence) -> list[str]:
                 f"{spec.version}. {_score_again(told, name)}"
             )
             continue
-        if name not in told.main.curved and (told.main.grid["metric"] == name).any():
+        if name not in told.whole.curved and (told.whole.grid["metric"] == name).any():
             notes.append(
                 f"{name}: no convergence, because {_no_floor(told, spec, paired, sources)}."
             )
@@ -194,8 +199,8 @@ def _no_floor(told: Evidence, spec: MetricSpec, paired: set[str], sources: int) 
 
 def _gaps(told: Evidence, name: str) -> list[str]:
     """Frames that are there and have no value: null with a reason, or never scored."""
-    rows = told.main.homes.filter(pl.col("metric") == name)
-    made = told.main.grid.filter((pl.col("metric") == name) & pl.col("made"))
+    rows = told.whole.homes.filter(pl.col("metric") == name)
+    made = told.whole.grid.filter((pl.col("metric") == name) & pl.col("made"))
     notes = []
     null = rows.filter(pl.col("value").is_null())
     if len(null):
@@ -219,9 +224,9 @@ def _of_homecomings(count: int, made: pl.DataFrame) -> str:
 
 def _unpublished(told: Evidence) -> list[str]:
     """Homecomings of chains without pictures that nobody published a value of."""
-    made = told.main.grid.filter("made")
+    made = told.whole.grid.filter("made")
     gone = made.join(told.pictured, on=["chain", "n"], how="anti", maintain_order="left")
-    lacking = gone.join(told.main.homes, on=["metric", "chain", "n"], how="anti")
+    lacking = gone.join(told.whole.homes, on=["metric", "chain", "n"], how="anti")
     counts = lacking.group_by("metric").agg(pl.len()).sort("metric")
     named: dict[int, list[str]] = {}
     for metric, count in counts.iter_rows():
@@ -239,7 +244,9 @@ def _inert(told: Evidence) -> list[str]:
     unchecked = [name for name in editors if name not in told.inert]
     notes = []
     if not editors:
-        notes.append("Inert check: not made, the run has no round trip.")
+        any_trip = (told.whole.chains["kind"] == "round-trip").any()
+        why = "no round trip of this run can be fully undone" * any_trip
+        notes.append(f"Inert check: not made, {why or 'the run has no round trip'}.")
     elif len(unchecked) == len(editors):
         notes.append(
             "Inert check: not made, no round trip is shared with the transport control "

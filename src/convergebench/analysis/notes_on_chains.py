@@ -6,7 +6,7 @@ import polars as pl
 
 from convergebench.analysis.evidence import Evidence, command
 from convergebench.analysis.findings import RANKED_BY
-from convergebench.analysis.presence import absent_frames
+from convergebench.analysis.presence import absent_frames, is_bare
 from convergebench.chain import count_outcomes
 from convergebench.wording import counted, shown
 
@@ -45,6 +45,9 @@ def on_chains(told: Evidence) -> list[str]:
             "elsewhere, and not there. Homecomings among them have no value."
         )
     for run in told.whole.gathered.runs:
+        if is_bare(run):
+            notes.append(f"{run.name} is a submission: its pictures are not here.")
+            continue
         gone, named = absent_frames(run)
         if gone:
             notes.append(

@@ -113,7 +113,7 @@ def compare_pairs(values: Mapping[str, Array]) -> list[Pair]:
     apart[np.abs(apart) <= NOISE] = 0.0
     raw = sign_flips(apart)
     corrected = holm(raw)
-    ends = mean_intervals(list(apart.T))
+    ends = mean_intervals(list(apart.T), (-1.0, 1.0))  # of two shares
     return [
         _pair(couple, apart[:, i], ends[i], float(raw[i]), float(corrected[i]))
         for i, couple in enumerate(couples)

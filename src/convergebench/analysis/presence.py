@@ -5,6 +5,11 @@ from __future__ import annotations
 from convergebench.gathering import Run
 
 
+def is_bare(run: Run) -> bool:
+    """Whether a run is held without any picture, as a submission to a leaderboard is."""
+    return not (run.store.path / "frames").is_dir()
+
+
 def absent_frames(run: Run) -> tuple[int, int]:
     """How many of a run's frames are not on the disk, and how many it should have."""
     refs = {

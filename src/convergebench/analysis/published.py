@@ -58,7 +58,9 @@ def promote(
     ours = scores.filter(~IS_PUBLISHED)
     if published.is_empty():
         return Promoted(scores)
-    idle = sorted(set(published["metric"]) - set(specs))
+    # A column that was never filled in is no score that somebody published.
+    told = published.filter(pl.col("value").is_not_null())
+    idle = sorted(set(told["metric"]) - set(specs))
     known = set(names("metrics"))
     unmeasured = [name for name in idle if name.partition(":")[0] in known]
     versions = {name: spec.version for name, spec in specs.items()}

@@ -7,8 +7,9 @@ the time, or 89 % where values are skewed, instead of 95 %. Two known correction
 *expanded* percentile (Hesterberg 2015) cuts fewer resamples off, by as much as Student's t is wider
 than the normal distribution and a sample's variance short of its population's. *BCa* (Efron 1987)
 moves both ends by the bias and the skewness of the resamples. Like the plain interval, and unlike
-Student's, they never leave the range of what was measured. `benchmarks/intervals.py` shows what
-they hold.
+Student's, they never leave the range of what was measured. With fewer than six sources that is a
+fault: two of them have the truth between them every second time. Means have Student's interval
+then, cut to what the quantity can be. `benchmarks/intervals.py` shows what they hold.
 """
 
 from __future__ import annotations
@@ -28,6 +29,15 @@ if TYPE_CHECKING:
 RESAMPLES: Final = 2000
 SEED: Final = 20260126
 LEVEL: Final = 0.95
+
+FEW: Final = 6
+"""With fewer sources, means have Student's interval: resamples cannot leave so few values."""
+
+Range = tuple[float, float]
+"""What a quantity can be at least and at most."""
+
+ANYTHING: Final[Range] = (-math.inf, math.inf)
+SHARE: Final[Range] = (0.0, 1.0)
 
 BLOCK: Final = 1 << 20
 """How many numbers are looked at in one go: more do not fit into a processor's cache."""
@@ -152,13 +162,18 @@ def skewness(influence: Array) -> Array:
     return found
 
 
-def mean_interval(values: Array) -> Ends:
+def mean_interval(values: Array, within: Range = ANYTHING) -> Ends:
     """The interval of a mean over sources; (None, None) from fewer than two."""
-    return mean_intervals([values])[0]
+    return mean_intervals([values], within)[0]
 
 
-def mean_intervals(series: Sequence[Array]) -> list[Ends]:
-    """The interval of the mean of each series over sources; (None, None) from fewer than two."""
+def mean_intervals(series: Sequence[Array], within: Range = ANYTHING) -> list[Ends]:
+    """The interval of the mean of each series over sources; (None, None) from fewer than two.
+
+    Args:
+        series: One value per source.
+        within: What such a value can be.
+    """
     found: list[Ends] = [(None, None)] * len(series)
     by_length: dict[int, list[int]] = {}
     for index, mine in enumerate(series):
@@ -167,13 +182,13 @@ def mean_intervals(series: Sequence[Array]) -> list[Ends]:
         if count < 2:
             continue
         values = np.array([series[index] for index in mine_of]).T
-        ends = ratio_intervals(values, np.ones_like(values))
+        ends = ratio_intervals(values, np.ones_like(values), within)
         for index, (low, high) in zip(mine_of, ends.tolist(), strict=True):
             found[index] = (low, high)
     return found
 
 
-def ratio_intervals(sums: Array, counts: Array) -> Array:
+def ratio_intervals(sums: Array, counts: Array, within: Range = ANYTHING) -> Array:
     """Intervals of means over chains, resampled by source.
 
     The mean over chains of a resample is the sum of its sources' sums over the sum of their counts.
@@ -181,6 +196,7 @@ def ratio_intervals(sums: Array, counts: Array) -> Array:
     Args:
         sums: Of each source (row) what its chains add up to, a column per statistic.
         counts: How many chains that is.
+        within: What such a mean can be.
 
     Returns:
         A row (low, high) per column; NaN where fewer than two sources have a chain.
@@ -210,8 +226,28 @@ def ratio_intervals(sums: Array, counts: Array) -> Array:
             estimates=mean,
             acceleration=skewness(sums[:, part] - mean * counts[:, part]),
         )
+    few = (having >= 2) & (having < FEW)
+    found[few] = _student(sums[:, few], counts[:, few], having[few], within)
     found[having < 2] = np.nan
     return found
+
+
+def _student(sums: Array, counts: Array, having: NDArray[np.intp], within: Range) -> Array:
+    """Student's interval of each column's ratio of sums, its variance taken to first order."""
+    total = counts.sum(axis=0)
+    mean = sums.sum(axis=0) / total
+    spread = np.sqrt(np.sum((sums - mean * counts) ** 2, axis=0) * having / (having - 1)) / total
+    return student_ends(mean, spread, having, within)
+
+
+def student_ends(mean: Array, spread: Array, sources: NDArray[np.intp], within: Range) -> Array:
+    """Rows (low, high): Student's intervals of means with these standard errors."""
+    from scipy.special import stdtrit
+
+    half = stdtrit(sources - 1, (1 + LEVEL) / 2) * spread
+    low, high = np.maximum(mean - half, within[0]), np.minimum(mean + half, within[1])
+    # Rounding may have put the mean itself beyond what it can be.
+    return np.stack([np.minimum(low, mean), np.maximum(high, mean)], axis=1)
 
 
 def _weighted(values: Array, weights: Array) -> Array:

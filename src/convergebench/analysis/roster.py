@@ -46,6 +46,9 @@ CHAIN_COLUMNS: Final[dict[str, pl.DataType]] = {
 }
 """Columns of `chain_table`."""
 
+COMES_HOME: Final = pl.col("has_home") & ((pl.col("rounds") > 0) | pl.col("failed"))
+"""Chains that should have values: the plan takes them home, or would have, had they not failed."""
+
 IDENTITY: Final = ("chain", "source", "cycle", "editor", "settings", "repeat")
 
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 import polars as pl
@@ -11,6 +12,7 @@ import polars as pl
 from convergebench.analysis.findings import Finding
 from convergebench.analysis.resampling import (
     Ends,
+    Range,
     intervals,
     ratio_intervals,
     resampling_weights,
@@ -19,14 +21,61 @@ from convergebench.analysis.resampling import (
 if TYPE_CHECKING:
     from convergebench.analysis.resampling import Array
 
+NOT_NEGATIVE: Final[Range] = (0.0, math.inf)
+"""What distances and errors can be."""
 
-def round_means(values: pl.DataFrame, grid: pl.DataFrame, by: Sequence[str]) -> pl.DataFrame:
+
+def source_means(joined: pl.DataFrame, by: Sequence[str], *, chains: bool = False) -> pl.DataFrame:
+    """The mean of `value` in every group, each source counting once, with its chains' mean.
+
+    Args:
+        joined: Columns chain, source, failed, refused, value (null where there is none) and `by`.
+        by: What a group is.
+        chains: Whether each chain counts once instead.
+
+    Returns:
+        Columns `by`, mean, and numbers of chains: count (finite), infinite, planned (all), failed,
+        refused.
+    """
+    finite = pl.col("value").is_finite()
+    return (
+        # In a fixed order, because the last digit of a sum depends on it.
+        joined.sort(*by, "source", "chain")
+        .group_by(*by, "chain" if chains else "source", maintain_order=True)
+        .agg(
+            mean=pl.col("value").filter(finite).mean(),
+            count=finite.sum(),
+            infinite=pl.col("value").is_infinite().sum(),
+            planned=pl.len(),
+            failed=pl.col("failed").sum(),
+            refused=pl.col("refused").sum(),
+        )
+        .group_by(*by, maintain_order=True)
+        .agg(
+            pl.col("mean").mean(),
+            pl.col("count", "infinite", "planned", "failed", "refused").sum(),
+        )
+    )
+
+
+def round_means(
+    values: pl.DataFrame,
+    grid: pl.DataFrame,
+    by: Sequence[str],
+    within: Range = NOT_NEGATIVE,
+    *,
+    chains: bool = False,
+) -> pl.DataFrame:
     """The mean of `value` in every group, over the chains that should have one there.
+
+    Each source counts once, with the mean over its chains; or each chain does.
 
     Args:
         values: Columns chain, `by` (but editor) and value; null or absent where there is none.
         grid: What should be there: chain, source, editor, `by`, failed and refused.
         by: What a group is; `editor` among it.
+        within: What a value can be.
+        chains: Whether each chain counts once, as in a share of chains.
 
     Returns:
         Columns `by`, mean, low, high, count, missing, failed, refused. The interval resamples
@@ -35,18 +84,10 @@ def round_means(values: pl.DataFrame, grid: pl.DataFrame, by: Sequence[str]) -> 
     on = ["chain", *(name for name in by if name != "editor")]
     joined = grid.join(values.select(*on, "value"), on=on, how="left")
     finite = pl.col("value").is_finite()
-    points = (
-        joined.sort(*by, "chain")
-        .group_by(*by, maintain_order=True)
-        .agg(
-            mean=pl.col("value").filter(finite).mean(),
-            count=finite.sum(),
-            missing=pl.len() - finite.sum(),
-            failed=pl.col("failed").sum(),
-            refused=pl.col("refused").sum(),
-        )
+    points = source_means(joined, by, chains=chains).select(
+        *by, "mean", "count", "failed", "refused", missing=pl.col("planned") - pl.col("count")
     )
-    ends = source_intervals(joined.filter(finite), by)
+    ends = source_intervals(joined.filter(finite), by, within, chains=chains)
     return points.join(ends, on=list(by), how="left", maintain_order="left", nulls_equal=True)
 
 
@@ -56,15 +97,19 @@ def mean_finding(row: Mapping[str, Any], name: str, **more: Any) -> Finding:
     return Finding(id=name, estimate=row["mean"], n=row["count"], **told, **more)
 
 
-def source_intervals(rows: pl.DataFrame, by: Sequence[str]) -> pl.DataFrame:
+def source_intervals(
+    rows: pl.DataFrame, by: Sequence[str], within: Range = NOT_NEGATIVE, *, chains: bool = False
+) -> pl.DataFrame:
     """95 % intervals of the mean of `value` in every group that has two sources or more.
+
+    Each source counts once, with the mean over its chains; or each chain does.
 
     Returns:
         Columns `by`, low and high.
     """
     cells = (
         rows.group_by(*by, "source")
-        .agg(pl.col("value").sum(), count=pl.len())
+        .agg(pl.col("value").sort().mean(), count=pl.len() if chains else pl.lit(1))
         .sort("editor", *by, "source")
         .with_columns(cell=pl.struct(*by).rle_id())
     )
@@ -75,8 +120,8 @@ def source_intervals(rows: pl.DataFrame, by: Sequence[str]) -> pl.DataFrame:
         names, row = np.unique(mine["source"].to_numpy(), return_inverse=True)
         sums = np.zeros((len(names), cell[-1] + 1))
         counts = np.zeros_like(sums)
-        sums[row, cell], counts[row, cell] = mine["value"], mine["count"]
-        ends = ratio_intervals(sums, counts)
+        sums[row, cell], counts[row, cell] = mine["value"] * mine["count"], mine["count"]
+        ends = ratio_intervals(sums, counts, within)
         parts.append(
             mine.select(*by)
             .unique(maintain_order=True)

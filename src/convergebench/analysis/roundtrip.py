@@ -28,13 +28,14 @@ from convergebench.analysis.findings import (
 from convergebench.analysis.groups import group_findings
 from convergebench.analysis.inert import forward_changes, inert_findings, is_inert
 from convergebench.analysis.leaderboard import (
+    chosen_metrics,
     controls_among,
-    ranking_metrics,
     ranking_of,
     standings_of,
 )
 from convergebench.analysis.notes import notes_of
 from convergebench.analysis.pairs import pair_findings
+from convergebench.analysis.presence import is_bare
 from convergebench.analysis.published import editor_origins, published_notes
 from convergebench.analysis.regions import region_findings
 from convergebench.analysis.shape import shape_findings
@@ -108,7 +109,8 @@ def findings_of(whole: Study) -> Findings:
     changes = forward_changes(main.scores, main.chains, specs, transports)
     inert = is_inert(changes)
     controls = controls_among(main.editors, gathered.editors)
-    ranking = ranking_of(main.editors, main.summaries, inert, ranking_metrics(main), controls)
+    metrics, narrowed = chosen_metrics(main, inert)
+    ranking = ranking_of(main.editors, main.summaries, inert, metrics, controls, narrowed)
     scored = set(main.homes["metric"].unique())
     measured = [name for name in RANKED_BY if name not in main.stale and name in scored]
     complete = _complete(main.homes, main.chains, measured)
@@ -159,6 +161,8 @@ def _kept(result: Findings, gathered: Gathered, insist: bool) -> Findings:
     if gathered.several:
         return result
     store: RunStore = gathered.runs[0].store
+    if is_bare(gathered.runs[0]):
+        return result  # a submission: its files are what its checksums say
     try:
         store.write_json("findings.json", result.model_dump(mode="json"), indent=None)
     except StoreError as error:

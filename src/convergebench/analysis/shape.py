@@ -7,8 +7,10 @@
 
 All but the cliff pass through C(0) = 1, which is known and no datum; the data are C(1) … C(N). Fits
 are by least squares, and the smallest AICc = N·ln(RSS / N) + 2K + 2K(K + 1) / (N − K − 1) wins,
-where K counts the parameters and the variance. Of a curve that reaches 0 only the first 0 is used:
-C is cut off there, and more zeros say nothing of the way down.
+where K counts the parameters and the variance. A curve that reaches 0 is used up to its first 0: C
+is cut off there, and more zeros say nothing of the way down. They do say that a fall was one, so of
+a curve that falls early the first `WINDOW` values are used. What has lost all but `LEVEL` by the
+first homecoming, and never comes back, is a cliff whatever fits it.
 """
 
 from __future__ import annotations
@@ -20,6 +22,7 @@ import numpy as np
 import polars as pl
 
 from convergebench.analysis.findings import DIMENSIONS, RANKED_BY, Finding
+from convergebench.analysis.resampling import SHARE
 from convergebench.analysis.rounds import mean_finding, round_means
 from convergebench.analysis.study import Study
 from convergebench.analysis.summaries import KEYS
@@ -36,6 +39,8 @@ FLAT: Final = "flat"
 UNDECIDED: Final = "undecided"
 FEWEST: Final = 6
 """Homecomings without which AICc is not defined for a cliff, so that the choice would be unfair."""
+WINDOW: Final = 10
+"""Values that are used however early a curve reaches 0: fewer cannot tell a cliff from a line."""
 LOSS: Final = 0.01
 BLUR: Final = 1e-3
 """What of C is taken as noise at least: no fit is so much better that this would not explain it."""
@@ -61,14 +66,17 @@ def curve_shapes(curves: pl.DataFrame) -> pl.DataFrame:
 
     Returns:
         Columns `KEYS`, shape, points (homecomings that were used) and the AICc of each shape; null
-        where the curve is flat or undecided.
+        where the curve is flat, undecided or lost from the first homecoming on.
     """
     told = (
         curves.filter(pl.col("c").is_not_null())
         .sort("n")
         .with_columns(zero=(pl.col("c") <= 0).cast(pl.Int32))
-        # up to and with the first 0
-        .filter(pl.col("zero").cum_sum().over(*KEYS) <= pl.col("zero"))
+        # up to and with the first 0, or as far as it takes to see what the fall was
+        .filter(
+            (pl.col("zero").cum_sum().over(*KEYS) <= pl.col("zero"))
+            | (pl.int_range(pl.len()).over(*KEYS) < WINDOW)
+        )
         .group_by(*KEYS, maintain_order=True)
         .agg("n", "c")
         .sort(*KEYS)
@@ -82,13 +90,18 @@ def curve_shapes(curves: pl.DataFrame) -> pl.DataFrame:
     for ns, indices in by_rounds.items():
         values = np.array([cs[index] for index in indices], dtype=np.float64)
         flat = values.min(axis=1) >= 1 - LOSS
+        gone = values.max(axis=1) < LEVEL
         if len(ns) >= FEWEST:
             found = shape_scores(np.array(ns, dtype=np.float64), values)
             best = np.argmin(found, axis=1)
         for row, index in enumerate(indices):
             if flat[row]:
                 names[index] = FLAT
-            elif len(ns) >= FEWEST:
+            elif len(ns) < FEWEST:
+                continue
+            elif gone[row]:
+                names[index] = "cliff"
+            else:
                 names[index], scores[index] = SHAPES[best[row]], found[row]
     columns = [
         pl.Series(f"aicc_{name}", scores[:, i]).fill_nan(None) for i, name in enumerate(SHAPES)
@@ -112,16 +125,11 @@ def shape_scores(rounds: Array, curves: Array) -> Array:
 
 
 def _linear(n: Array, c: Array) -> Array:
-    """RSS of the best max(0, 1 − b·n); a last value of 0 may be cut off, or lie on the line."""
-
-    def rss(slope: Array) -> Array:
-        line = np.maximum(0, 1 - slope[:, None] * n)
-        left: Array = ((c - line) ** 2).sum(axis=1)
-        return left
-
-    whole = ((1 - c) * n).sum(axis=1) / (n * n).sum()
-    above = ((1 - c[:, :-1]) * n[:-1]).sum(axis=1) / (n[:-1] ** 2).sum()
-    return np.minimum(rss(whole), np.where(c[:, -1] <= 0, rss(above), np.inf))
+    """RSS of the best max(0, 1 − b·n): the rounds before it is cut off decide b, be they so few."""
+    slopes = np.cumsum((1 - c) * n, axis=1) / np.cumsum(n * n)
+    lines = np.maximum(0, 1 - slopes[:, :, None] * n)
+    least: Array = ((c[:, None, :] - lines) ** 2).sum(axis=-1).min(axis=1)
+    return least
 
 
 def _exponential(n: Array, c: Array) -> Array:
@@ -178,8 +186,11 @@ def _cliff(n: Array, c: Array) -> Array:
 
 def shape_of(curve: Sequence[float]) -> str:
     """The shape of one curve, given as C(1) to C(N)."""
+    if not len(curve):
+        return UNDECIDED
     rows = {name: ["" if name != "repeat" else 0] * len(curve) for name in KEYS}
-    table = pl.DataFrame({**rows, "n": range(1, len(curve) + 1), "c": curve})
+    values = [float(value) for value in curve]
+    table = pl.DataFrame({**rows, "n": range(1, len(curve) + 1), "c": values})
     return str(curve_shapes(table)["shape"][0])
 
 
@@ -199,7 +210,8 @@ def shape_findings(study: Study) -> list[Finding]:
     for metric in sorted(set(shapes["metric"])):
         mine = homes if metric == "semantic" else homes.filter(~pl.col("content_only"))
         of = values.filter(pl.col("metric") == metric)
-        means = round_means(of, mine.join(every, how="cross"), ["editor", "group"])
+        grid = mine.join(every, how="cross")
+        means = round_means(of, grid, ["editor", "group"], SHARE, chains=True)
         order = {name: i for i, name in enumerate(every["group"])}
         for row in sorted(means.iter_rows(named=True), key=lambda r: order[r["group"]]):
             name, editor = row["group"], row["editor"]
@@ -211,7 +223,7 @@ def shape_findings(study: Study) -> list[Finding]:
                     metric=metric,
                     editor=editor,
                     group=name,
-                    note=f"{less} undecided, with fewer than {FEWEST} homecomings" if less else "",
+                    note=f"{less} undecided: fewer than {FEWEST} values" if less else "",
                 )
             )
     return found

@@ -14,10 +14,12 @@ import numpy as np
 
 from convergebench.analysis.resampling import (
     BLOCK,
+    FEW,
     Ends,
     intervals,
     resampling_weights,
     skewness,
+    student_ends,
 )
 
 if TYPE_CHECKING:
@@ -40,7 +42,7 @@ class Survival:
         times: Where the curve steps down.
         share: The share of chains still above the threshold from that time on.
         median: The half-life, or None when the curve never comes down to one half.
-        restricted_mean: Area under the curve up to `horizon`.
+        restricted_mean: Area under the curve up to `until`; None where it is not known so far.
         horizon: How far the curve is known: the longest time observed, or N when all have fallen.
         chains: How many chains.
         censored: How many never fell while they were followed.
@@ -49,7 +51,7 @@ class Survival:
     times: tuple[float, ...]
     share: tuple[float, ...]
     median: float | None
-    restricted_mean: float
+    restricted_mean: float | None
     horizon: float
     chains: int
     censored: int
@@ -75,7 +77,12 @@ class Bounds:
     band: tuple[Ends, ...]
 
 
-def survival(times: Sequence[float], fell: Sequence[bool], rounds: float = 0.0) -> Survival | None:
+def survival(
+    times: Sequence[float],
+    fell: Sequence[bool],
+    rounds: float = 0.0,
+    until: float | None = None,
+) -> Survival | None:
     """Kaplan-Meier over chains; None without chains.
 
     Args:
@@ -83,6 +90,7 @@ def survival(times: Sequence[float], fell: Sequence[bool], rounds: float = 0.0) 
         fell: Whether it fell; False is censored.
         rounds: N, the horizon once no chain is left above the threshold. Before that the curve
             is known only as far as chains were followed.
+        until: Where the restricted mean ends; as far as the curve is known otherwise.
     """
     if not len(times):
         return None
@@ -90,14 +98,18 @@ def survival(times: Sequence[float], fell: Sequence[bool], rounds: float = 0.0) 
     steps, shares = kaplan_meier(when, down, np.ones((len(when), 1)))
     share = shares[:, 0]
     horizon = float(when.max())
-    if len(share) and share[-1] == 0:
+    down_to_none = bool(len(share)) and share[-1] == 0
+    if down_to_none:
         horizon = max(horizon, rounds)
+    end = horizon if until is None else until
     median = _medians(steps, shares)[0]
     return Survival(
         times=tuple(steps.tolist()),
         share=tuple(share.tolist()),
         median=float(median) if np.isfinite(median) else None,
-        restricted_mean=float(_areas(steps, shares, horizon)[0]),
+        restricted_mean=(
+            float(_areas(steps, shares, end)[0]) if down_to_none or end <= horizon else None
+        ),
         horizon=horizon,
         chains=len(when),
         censored=int(np.count_nonzero(~down)),
@@ -136,6 +148,7 @@ def bounds(
     horizon: float,
     *,
     mean: bool = True,
+    until: float | None = None,
 ) -> Bounds:
     """95 % intervals of a survival curve, by resampling sources.
 
@@ -148,9 +161,11 @@ def bounds(
         times: When each chain fell, or how long it was followed.
         fell: Whether it fell.
         sources: The source of each chain.
-        horizon: Where the restricted mean ends: that of the curve itself.
+        horizon: How far the curve is known.
         mean: Whether the interval of the restricted mean is wanted.
+        until: Where the restricted mean ends; at the horizon otherwise.
     """
+    end = horizon if until is None else until
     when, down = np.asarray(times, dtype=np.float64), np.asarray(fell, dtype=bool)
     steps = np.unique(when[down])
     names, source = np.unique(np.asarray(sources), return_inverse=True)
@@ -164,18 +179,25 @@ def bounds(
         _, curves = kaplan_meier(when, down, drawn[source, at : at + step])
         shares.append(curves)
         if mean:
-            areas.append(_areas(steps, curves, horizon))
+            areas.append(_areas(steps, curves, end))
     _, whole = kaplan_meier(when, down, np.ones((len(when), 1)))
     least = most = None
     if mean:
         # What the curve would be without each source tells how skewed its area is.
         _, without = kaplan_meier(when, down, 1.0 - (source[:, None] == np.arange(count)))
-        least, most = intervals(
-            np.concatenate(areas)[None],
-            sources=count,
-            estimates=_areas(steps, whole, horizon),
-            acceleration=skewness(-_areas(steps, without, horizon)[:, None]),
-        )[0].tolist()
+        area, left = _areas(steps, whole, end), _areas(steps, without, end)
+        if count < FEW:
+            # As means of few sources, with the jackknife's variance.
+            spread = np.sqrt((count - 1) * np.var(left, keepdims=True))
+            ends = student_ends(area, spread, np.array([count]), (0.0, end))
+        else:
+            ends = intervals(
+                np.concatenate(areas)[None],
+                sources=count,
+                estimates=area,
+                acceleration=skewness(-left[:, None]),
+            )
+        least, most = ends[0].tolist()
     band = _band(whole[:, 0], np.concatenate(shares, axis=1), count, len(when))
     low = next(
         (t for t, (low, _) in zip(steps.tolist(), band, strict=True) if low <= HALF), horizon
@@ -195,7 +217,7 @@ def _medians(steps: Array, shares: Array) -> Array:
 
 def _areas(steps: Array, shares: Array, horizon: float) -> Array:
     """The area under each sample's curve, from 0 to the horizon."""
-    widths = np.diff(steps, prepend=0.0, append=horizon)
+    widths = np.diff(np.minimum(steps, horizon), prepend=0.0, append=horizon)
     found: Array = widths[0] + np.einsum("t,tr->r", widths[1:], shares)
     return found
 

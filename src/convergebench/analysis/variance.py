@@ -29,6 +29,9 @@ PARTS: Final = ("source", "edit", "repeat", "rest")
 FEWEST: Final = 6
 """Chains; with fewer, shares are noise."""
 
+LEAST: Final = 1e-12
+"""Variance; what varies less is alike but for rounding, and has no parts."""
+
 
 @dataclass(frozen=True)
 class Components:
@@ -47,7 +50,7 @@ def components(values: Array, source: Codes, edit: Codes, cell: Codes) -> Compon
     """The variance of source, edit, repeat and rest; None where they cannot be told apart.
 
     Without repeats of a chain, they are part of the rest; with one edit only, there is none of
-    edits.
+    edits. Values that are alike but for rounding have a variance of 0 in every part.
 
     Args:
         values: One per chain.
@@ -64,6 +67,7 @@ def components(values: Array, source: Codes, edit: Codes, cell: Codes) -> Compon
         factors["rest"] = cell
     every = {**factors, "repeat" if repeated else "rest": np.arange(len(values))}
     # Sums of squares of the levels' means are, on average, these sums of variances.
+    values = values - values.mean()  # squares of large means leave nothing but rounding
     rows, squares = [], []
     for codes in (np.zeros(len(values), dtype=np.int64), *every.values()):
         sizes = np.bincount(codes)
@@ -73,9 +77,12 @@ def components(values: Array, source: Codes, edit: Codes, cell: Codes) -> Compon
     matrix = np.array(rows)
     if np.linalg.matrix_rank(matrix, tol=1e-9 * len(values)) < len(every) + 1:
         return None
+    spread = float(np.var(values))
+    if spread < LEAST:
+        return Components(dict.fromkeys(every, 0.0), ())
     solved = np.linalg.solve(matrix, np.array(squares))[1:]
     # Numbers like 1e-17 are arithmetic.
-    noise = 1e-12 * max(float(np.var(values)), 1e-300)
+    noise = 1e-12 * spread
     found = dict(zip(every, solved.tolist(), strict=True))
     return Components(
         {name: max(value, 0.0) for name, value in found.items()},
@@ -107,12 +114,12 @@ def variance_findings(main: Study) -> list[Finding]:
                 for names in (["source"], ["cycle"], ["source", "cycle", "settings"])
             ),
         )
-        if split is None or split.total <= 0:
+        if split is None:
             continue
         found += [
             Finding(
                 id=f"variance/{metric}/{part}/{editor}",
-                estimate=split.variance[part] / split.total,
+                estimate=split.variance[part] / split.total if split.total else None,
                 n=len(mine),
                 missing=plan.chains - len(mine),
                 failed=plan.failed,
@@ -129,6 +136,8 @@ def variance_findings(main: Study) -> list[Finding]:
 
 
 def _note(part: str, split: Components, mine: pl.DataFrame) -> str:
+    if not split.total:
+        return f"no shares: AUC does not vary (standard deviation below {LEAST**0.5:g})"
     words = [f"standard deviation {split.variance[part] ** 0.5:.4f}"]
     if part in split.below_zero:
         words.append("estimated below 0, set to 0")

@@ -6,7 +6,7 @@ from typing import Final
 
 import polars as pl
 
-from convergebench.analysis.findings import Finding
+from convergebench.analysis.findings import DIMENSIONS, HEADLINE, Finding
 from convergebench.analysis.groups import SCORE
 from convergebench.analysis.leaderboard import controls_among, judged, ranking_metrics
 from convergebench.analysis.study import Study
@@ -42,6 +42,7 @@ def worst_findings(main: Study) -> list[Finding]:
     )
     some = ordered.with_row_index("at").filter((pl.col("at") < OVERALL) | (pl.col("place") < EACH))
     name = metrics[0] if len(metrics) == 1 else SCORE
+    beside = _dimensions(main) if metrics == [HEADLINE] else {}
     found = []
     for i, row in enumerate(some.iter_rows(named=True), 1):
         fell = (
@@ -55,7 +56,7 @@ def worst_findings(main: Study) -> list[Finding]:
                 id=f"worst/{i}",
                 estimate=row["auc"],
                 n=1,
-                note=f"{row['cycle']} of {image}: {fell}",
+                note=f"{row['cycle']} of {image}: {fell}{beside.get(row['chain'], '')}",
                 metric=name,
                 editor=row["editor"],
                 group=f"{row['cycle']} / {row['image'] or row['source']}",
@@ -64,3 +65,14 @@ def worst_findings(main: Study) -> list[Finding]:
             )
         )
     return found
+
+
+def _dimensions(main: Study) -> dict[str, str]:
+    """By chain what quality and semantic say, because the headline is never told alone."""
+    told: dict[str, str] = {}
+    for name in DIMENSIONS:
+        mine = main.summaries.filter((pl.col("metric") == name) & pl.col("auc").is_not_null())
+        for chain, auc, time, fell in mine.select("chain", "auc", "half_life", "fell").iter_rows():
+            when = f"after {time:.2f}" if fell else "not yet"
+            told[chain] = f"{told.get(chain, '')}; {name} {when}, AUC {auc:.3f}"
+    return told

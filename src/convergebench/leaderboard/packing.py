@@ -71,7 +71,7 @@ class Checked:
         title = f"Submission {told.name} by {told.by}, {told.suite}: {verdict}"
         columns = ("editor", "score", "95 % from", "to", "model returned", "dollars")
         facts = f"{counted(len(told.files), 'file')}, {counted(told.chains, 'chain')}."
-        return Table(title, columns, rows, (facts, *self.problems))
+        return Table(title, columns, rows, (facts, *self.problems, f"Folder: {self.path}"))
 
     def __str__(self) -> str:
         return str(self.table)

@@ -150,7 +150,10 @@ def _name(path: Path, submitted: Checked | None) -> str:
 def _refuse_twins(names: Sequence[str]) -> None:
     twice = sorted({name for name in names if names.count(name) > 1})
     if twice:
-        raise InputError(f"two submissions are called {twice[0]!r}: give one another name")
+        raise InputError(
+            f"two submissions are called {twice[0]!r}: rename one with `convergebench leaderboard "
+            "pack --name`"
+        )
 
 
 def _refuse_other_suites(stores: Sequence[RunStore]) -> None:

@@ -5,13 +5,17 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 from convergebench.suite import Source, Suite
 from convergebench.table import Table
 from convergebench.wording import counted
 
 HERE, COPIED, DOWNLOADED, MISSING = "here already", "copied", "downloaded", "not here"
+
+
+FEW: Final = 3
+"""So many files that lack for one reason are told one by one, with their addresses."""
 
 
 @dataclass(frozen=True)
@@ -69,14 +73,30 @@ class Preparation:
         """How many files came from where, and every one that did not come, with the reason."""
         counts = Counter(file.how for file in self.files)
         rows = [(h, counts[h]) for h in (HERE, COPIED, DOWNLOADED, MISSING) if counts[h]]
-        lost = [
-            f"{f.source} ({f.file}) is not here: {f.reason}. "
-            + (f"Address: {f.address}" if f.address else "It has no address.")
-            for f in self.missing
-        ]
-        done = len(self.files) - len(lost)
+        done = len(self.files) - len(self.missing)
         title = f"{self.suite.label}: {done} of {counted(len(self.files), 'file')} here"
-        return Table(title, ("files", "count"), rows, [*lost, *self.notes])
+        return Table(title, ("files", "count"), rows, [*self._lost(), *self.notes])
+
+    def _lost(self) -> list[str]:
+        """What is not here: file by file, or by reason where many lack for the same."""
+        reasons: dict[str, list[Prepared]] = {}
+        for file in self.missing:
+            reasons.setdefault(file.reason, []).append(file)
+        told = []
+        for reason, files in reasons.items():
+            if len(files) > FEW:
+                names = ", ".join(f.source for f in files)
+                told.append(
+                    f"{len(files)} files are not here: {reason}. They are of {names}. --json has "
+                    "their addresses."
+                )
+                continue
+            told += [
+                f"{f.source} ({f.file}) is not here: {f.reason}. "
+                + (f"Address: {f.address}" if f.address else "It has no address.")
+                for f in files
+            ]
+        return told
 
     def __str__(self) -> str:
         return str(self.table)

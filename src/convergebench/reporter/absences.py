@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import shlex
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final
 
 from convergebench.analysis import Findings
 from convergebench.analysis.findings import DIMENSIONS
+from convergebench.gathering import Gathered
 from convergebench.reporter import charts
 
 
@@ -20,7 +22,8 @@ class Absence:
 
 
 SCORE: Final = "convergebench score {run} --metrics round-trip"
-MORE_ROUNDS: Final = "convergebench run {run} --rounds 10"
+MANY: Final = 10
+MORE_ROUNDS: Final = f"convergebench run {{run}} --rounds {MANY}"
 
 WANTED: Final = {
     "pair": ("No comparison of pairs: it needs two ranked editors and two sources.", ""),
@@ -42,32 +45,88 @@ WANTED: Final = {
     "variance": ("No split of the variance: it needs several sources and edits.", ""),
 }
 
+DRIFT_NEEDS: Final = frozenset({"psnr", "colour-offset", "detail-loss", "noise"})
+DRIFT_SCORED: Final = (
+    "No decomposition of the drift: no homecoming has all that it is made of scored."
+)
+REGION_UNNAMED: Final = (
+    "Nothing on inside and outside: no cycle here names the region of its edits."
+)
+REGION_UNSCORED: Final = "Nothing on inside and outside: the frames are not scored by psnr."
+REGION_EMPTY: Final = "Nothing on inside and outside: no homecoming has a value there."
 
-def absences(findings: Findings) -> dict[str, Absence]:
-    """By kind that has no number here what to say in its place."""
+
+def absences(findings: Findings, gathered: Gathered | None = None) -> dict[str, Absence]:
+    """By kind that has no number here what to say in its place.
+
+    Args:
+        findings: What was found.
+        gathered: What it was found of: tells which commands can help, and why numbers are absent.
+    """
     have = {f.kind for f in findings.findings if f.estimate is not None}
     if not charts.is_taken_apart(findings):
         have.discard("drift")
+    wanted = {**WANTED, "drift": _drift(findings), "region": _region(findings, gathered)}
     return {
-        kind: Absence(why, _named(command, findings))
-        for kind, (why, command) in WANTED.items()
+        kind: Absence(why, _named(command, findings, gathered))
+        for kind, (why, command) in wanted.items()
         if kind not in have
     }
 
 
-def incomplete(findings: Findings) -> Absence | None:
+def _scored(findings: Findings) -> set[str]:
+    return {label.rpartition("@")[0] for label in findings.metrics}
+
+
+def _drift(findings: Findings) -> tuple[str, str]:
+    return (DRIFT_SCORED, "") if _scored(findings) >= DRIFT_NEEDS else WANTED["drift"]
+
+
+def _region(findings: Findings, gathered: Gathered | None) -> tuple[str, str]:
+    """Whether there is a region at all, or only no score of it."""
+    is_scored = "psnr" in _scored(findings)
+    if gathered is None:
+        why, command = WANTED["region"]
+        return why, "" if is_scored else command
+    walked = {chain.key.cycle for chain in gathered.chains}
+    cycles = [gathered.suite.cycle_of(label) for label in sorted(walked)]
+    if not any(all(edit.region is not None for edit in cycle.edit) for cycle in cycles):
+        return REGION_UNNAMED, ""
+    return (REGION_EMPTY, "") if is_scored else (REGION_UNSCORED, SCORE)
+
+
+def incomplete(findings: Findings, gathered: Gathered | None = None) -> Absence | None:
     """What the dimensions lack; None when both are whole."""
-    scored = {label.rpartition("@")[0] for label in findings.metrics}
+    scored = _scored(findings)
     lacking = {name: [m for m in needs if m not in scored] for name, needs in DIMENSIONS.items()}
     told = [f"{name} needs {' and '.join(some)}" for name, some in lacking.items() if some]
     if not told:
         return None
     metrics = ",".join(m for some in lacking.values() for m in some)
     why = f"Incomplete: {', '.join(told)}. The headline needs both dimensions."
-    return Absence(why, _named(f"convergebench score {{run}} --metrics {metrics}", findings))
+    return Absence(
+        why, _named(f"convergebench score {{run}} --metrics {metrics}", findings, gathered)
+    )
 
 
-def _named(command: str, findings: Findings) -> str:
-    """The command for this run; for several, one run after the other."""
-    names: Mapping[str, str] = {"run": "RUN" if findings.runs else findings.run}
-    return command.format(**names) if command else ""
+def _named(command: str, findings: Findings, gathered: Gathered | None) -> str:
+    """The command for this run, or RUN for several; empty where it could not help."""
+    helps = HELPS.get(command, _pictures_here)
+    if not command or (gathered is not None and not helps(gathered)):
+        return ""
+    return command.format(run="RUN" if findings.runs else shlex.quote(findings.run))
+
+
+def _pictures_here(gathered: Gathered) -> bool:
+    """Whether anything can be scored: an import may be scores alone."""
+    return any(chain.held for chain in gathered.chains)
+
+
+def _can_go_on(gathered: Gathered) -> bool:
+    """Whether a run has editors of its own, and has not been told to go as far as that."""
+    specs = [run.spec for run in gathered.runs if not run.imported]
+    return any(spec is not None and (spec.rounds or 0) < MANY for spec in specs)
+
+
+HELPS: Final[dict[str, Callable[[Gathered], bool]]] = {MORE_ROUNDS: _can_go_on}
+"""When a command that is suggested can be followed; the others need pictures."""

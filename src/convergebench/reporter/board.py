@@ -6,6 +6,7 @@ import contextlib
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Final
 
 from convergebench.analysis import Findings
 from convergebench.analysis.notes import TABLE_KEY
@@ -14,12 +15,17 @@ from convergebench.comparisons import PUBLISHED
 from convergebench.errors import ConvergeBenchError
 from convergebench.metric import MetricSpec
 from convergebench.registry import metric_spec
-from convergebench.reporter.charts import metric_names
+from convergebench.reporter.charts import VERDICT, metric_names
 from convergebench.reporter.leaders import MADE, MEANINGS
 from convergebench.reporter.palette import Ink
 from convergebench.reporter.printing import number as number
 from convergebench.reporter.strips import variants_of
 from convergebench.store import RunStore
+
+STEPS: Final = (
+    "λ is the factor by which the steps between homecomings shrink or grow, the median over "
+    f"chains with its 95 % interval. {VERDICT}"
+)
 
 
 @dataclass(frozen=True)
@@ -71,9 +77,12 @@ def page_notes(findings: Findings) -> list[str]:
     """The notes, with the page's columns explained in place of the printed table's."""
     reasons = {s.why_unranked for s in findings.standings}
     gaps = any("missing" in s.outcomes for s in findings.standings)
+    moved = any(f.kind == "contraction" and f.estimate is not None for f in findings.findings)
     return [
         *(f"{why.capitalize()}: {what}." for why, what in MEANINGS.items() if why in reasons),
         *(note for note in findings.notes if note != TABLE_KEY),
+        "AUC is the area under the convergence curve: the mean of C(1) … C(N).",
+        *([STEPS] if moved else []),
         "n counts complete chains: those that came home as often as they should, all of it scored, "
         "of all that can be measured; missing are the others, and of these failed and refused "
         "ended too early. Censored chains never fell while they were followed."

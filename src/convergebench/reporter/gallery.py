@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from convergebench.analysis import Findings
+from convergebench.analysis import Finding, Findings
+from convergebench.analysis.groups import SCORE
 from convergebench.chain import Chain, FrameRef
 from convergebench.reporter.palette import Ink
 from convergebench.reporter.pictures import Picture
-from convergebench.reporter.printing import number
+from convergebench.reporter.printing import listed, number
 from convergebench.suite import Suite
 
 
@@ -55,7 +56,7 @@ def worst_of(
                 cycle=chain.key.cycle.rpartition("@")[0] or chain.key.cycle,
                 metric=f.metric,
                 estimate=number(f.estimate),
-                fast=f.note.rpartition(": ")[2],
+                fast=_fall(f, findings),
                 home=_picture(chain.source, pictures),
                 frame=_picture(chain.held.get(step), pictures),
                 step=step,
@@ -63,6 +64,16 @@ def worst_of(
             )
         )
     return found
+
+
+def _fall(worst: Finding, findings: Findings) -> str:
+    """When the chain fell, and by what: of a mean of metrics the first of them to fall counts."""
+    told = worst.note.rpartition(": ")[2]
+    if not told or told.startswith("by "):
+        return told
+    if worst.metric != SCORE:
+        return f"by {worst.metric} {told}"
+    return f"by the first of {listed(list(findings.ranked_by))} to fall {told}"
 
 
 def _picture(ref: FrameRef | None, pictures: Mapping[str, Picture]) -> Picture | None:

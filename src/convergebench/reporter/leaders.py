@@ -9,9 +9,10 @@ from typing import Final
 from convergebench.analysis import Finding, Findings, Standing
 from convergebench.analysis.findings import DIMENSIONS, HEADLINE, LITERAL
 from convergebench.analysis.leaderboard import INERT
-from convergebench.reporter.charts import contraction_word, metric_names
+from convergebench.reporter.charts import contraction_word, metric_names, shape_metric
 from convergebench.reporter.palette import Ink
 from convergebench.reporter.printing import interval, number
+from convergebench.wording import counted
 
 MEANINGS: Final = {INERT: "forward edits change the picture no more than re-saving it as JPEG does"}
 """Reasons for not being ranked that need a word more."""
@@ -93,7 +94,7 @@ class Leaders:
 def leaders(findings: Findings, inks: Mapping[str, Ink]) -> Leaders:
     """The headline table; the first group are the ranked editors, even if there are none."""
     known = {(f.kind, f.metric, f.editor): f for f in findings.findings if not f.group}
-    shapes = _shapes(findings)
+    shapes, refused = _shapes(findings), refusals_of(findings)
     lives, aucs = life_names(findings), _auc_names(findings)
     means = primary_metric(findings)
     walked = _contraction_metric(findings)
@@ -103,7 +104,8 @@ def leaders(findings: Findings, inks: Mapping[str, Ink]) -> Leaders:
     if walked:
         columns.append(Column("λ", "Decay", f"contraction factor by {walked}"))
     if shapes:
-        columns.append(Column("shape", "Decay", "the most frequent shape of its curves"))
+        told = f"the most frequent shape of its curves by {shape_metric(findings)}"
+        columns.append(Column("shape", "Decay", told))
     chains = {
         "n": "complete chains: home as often as they should, all of it scored",
         "missing": "chains that are not complete",
@@ -123,11 +125,7 @@ def leaders(findings: Findings, inks: Mapping[str, Ink]) -> Leaders:
         if shapes:
             cells.append(shapes.get(s.editor, Cell("–", quiet=True)))
         life = known.get(("half-life", means, s.editor))
-        refused = max(
-            (f.refused for (kind, _, e), f in known.items() if e == s.editor and kind == "auc"),
-            default=0,
-        )
-        counts = (s.complete, s.chains - s.complete, s.failed, refused)
+        counts = (s.complete, s.chains - s.complete, s.failed, refused.get(s.editor, 0))
         cells += [Cell(number(count), by=count, quiet=not count) for count in counts]
         cells.append(_count(life.censored if life else None))
         failed = tuple(sorted((o, n) for o, n in s.outcomes.items() if o not in MADE))
@@ -135,6 +133,15 @@ def leaders(findings: Findings, inks: Mapping[str, Ink]) -> Leaders:
         parts[part].append(Line(s, inks[s.editor], failed, s.why_unranked, tuple(cells)))
     groups = tuple(Group(t, tuple(rows)) for t, rows in parts.items() if rows or not t)
     return Leaders(tuple(columns), groups)
+
+
+def refusals_of(findings: Findings) -> dict[str, int]:
+    """Per editor the chains that ended too early because it refused."""
+    found: dict[str, int] = {}
+    for f in findings.findings:
+        if f.kind == "auc" and not f.group:
+            found[f.editor] = max(found.get(f.editor, 0), f.refused)
+    return found
 
 
 def life_names(findings: Findings) -> list[str]:
@@ -172,16 +179,21 @@ def _contraction_metric(findings: Findings) -> str:
 
 
 def _shapes(findings: Findings) -> dict[str, Cell]:
-    """Per editor the most frequent shape of its curves, and its share."""
-    every = [f for f in findings.findings if f.kind == "shape" and f.estimate is not None]
-    metrics = [f.metric for f in every]
-    wanted = next((m for m in (HEADLINE, "quality", "psnr", *metrics) if m in metrics), "")
+    """Per editor the most frequent shape of its curves, its share, and of how many chains."""
+    wanted = shape_metric(findings)
     best: dict[str, Finding] = {}
-    for f in every:
-        if f.metric == wanted and f.estimate and f.estimate > (_estimate(best.get(f.editor)) or 0):
+    for f in findings.findings:
+        if f.kind != "shape" or f.metric != wanted:
+            continue
+        if f.estimate and f.estimate > (_estimate(best.get(f.editor)) or 0):
             best[f.editor] = f
     return {
-        name: Cell(f.group, f"{100 * (f.estimate or 0):.0f} %", f.estimate)
+        name: Cell(
+            f.group,
+            f"{100 * (f.estimate or 0):.0f} % of {f.n}",
+            f.estimate,
+            about=f"by {wanted}, of {counted(f.n, 'chain')}" + (f"; {f.note}" if f.note else ""),
+        )
         for name, f in best.items()
     }
 
@@ -213,7 +225,8 @@ def _plain(finding: Finding | None, digits: int) -> Cell:
 def _factor(finding: Finding | None) -> Cell:
     if finding is None or finding.estimate is None:
         return Cell("–", quiet=True)
-    return Cell(number(finding.estimate, 2), contraction_word(finding), finding.estimate)
+    told = f"{number(finding.estimate, 2)} {contraction_word(finding)}".rstrip()
+    return Cell(told, interval(finding, 2), finding.estimate, about=finding.note)
 
 
 def _count(count: int | None) -> Cell:

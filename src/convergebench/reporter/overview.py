@@ -13,11 +13,12 @@ from typing import Any
 from convergebench.analysis import Findings
 from convergebench.gathering import Gathered
 from convergebench.reporter import board, charts
-from convergebench.reporter.absences import absences, incomplete
+from convergebench.reporter.absences import Absence, absences, incomplete
 from convergebench.reporter.charts import Drawing
 from convergebench.reporter.costs import controls_of, costs_of
 from convergebench.reporter.folder import templates, write_changed
 from convergebench.reporter.gallery import worst_of
+from convergebench.reporter.imports import imports_of
 from convergebench.reporter.leaders import leaders
 from convergebench.reporter.numbers import numbers
 from convergebench.reporter.pairs import matrix
@@ -138,10 +139,10 @@ def write_overview(
         **common,
         summary=summary(findings),
         leaders=leaders(findings, inks),
-        incomplete=incomplete(findings),
+        incomplete=incomplete(findings, gathered),
         matrix=matrix(findings, inks),
         notes=board.page_notes(findings),
-        absences=absences(findings),
+        absences=_absences(findings, gathered),
         metrics=metrics,
         numbers=tables,
         drawn=drawn,
@@ -152,10 +153,21 @@ def write_overview(
         inert=[f for f in findings.findings if f.kind == "inert"],
         failures=board.failures(chains, inks),
         editors=board.editor_facts(chains, inks),
+        imports=imports_of(gathered),
         sessions={run.name: board.sessions(run.store) for run in gathered.runs},
         versions=versions(),
     )
     write_changed(folder / "index.html", page.encode())
+
+
+def _absences(findings: Findings, gathered: Gathered) -> dict[str, Absence]:
+    """What is missing, with the findings' own reason where no editor has a shape."""
+    found = absences(findings, gathered)
+    why = charts.why_shapeless(findings)
+    if why:
+        bare = absences(findings.model_copy(update={"findings": ()}), gathered)
+        found["shape"] = Absence(why, bare["shape"].command)
+    return found
 
 
 def live(drawings: Iterable[Drawing]) -> dict[str, Any]:

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
-from convergebench.analysis import Finding, Findings, Standing
+from typing import Final
+
+from convergebench.analysis import Findings, Standing
 from convergebench.analysis.findings import DIMENSIONS, HEADLINE
-from convergebench.reporter.leaders import MEANINGS, primary_metric
+from convergebench.reporter.leaders import MEANINGS, primary_metric, refusals_of
 from convergebench.reporter.pairs import is_tied, pairs_of
 from convergebench.reporter.printing import interval, listed, number
 from convergebench.wording import counted, shown
+
+HALF: Final = 0.5
+"""The threshold that is half of the likeness."""
 
 
 def summary(findings: Findings) -> list[str]:
@@ -20,33 +25,43 @@ def summary(findings: Findings) -> list[str]:
             *_provisional(findings),
             *_unranked(findings),
         ]
-    who = counted(len(ranked), "editor", "was", "were")
-    on = counted(findings.sources, "source")
-    told.append(f"{who} compared on {on} and {counted(findings.common, 'common chain')} each.")
-    lives = {f.editor: f for f in _lives(findings)}
-    metric = primary_metric(findings)
+    told.append(_compared(findings, len(ranked)))
     top = _top(ranked, findings)
     if len(ranked) == 1:
-        told.append(_told(ranked[0], lives, metric, "scores"))
+        told.append(_told(ranked[0], findings, "scores"))
     elif len(top) == 1:
-        told.append(_told(top[0], lives, metric, "keeps pictures best: it scores"))
+        told.append(_told(top[0], findings, "keeps pictures best: it scores"))
     elif len(top) == len(ranked):
         told.append(f"No test tells the {len(ranked)} editors apart: all of them are tied.")
-        told.append(_told(top[0], lives, metric, "has the highest score,"))
-        told.append(_told(ranked[-1], lives, metric, "has the lowest,"))
+        told.append(_told(top[0], findings, "has the highest score,"))
+        told.append(_told(ranked[-1], findings, "has the lowest,"))
     else:
         names = shown([s.editor for s in top], 5)
         told.append(f"{len(top)} editors are tied at the top: {names}.")
-        told.append(_told(top[0], lives, metric, "has the highest score of them,"))
+        told.append(_told(top[0], findings, "has the highest score of them,"))
     last = ranked[-1]
     if len(ranked) > 1 and last not in top:
-        told.append(_told(last, lives, metric, "scores lowest,"))
-    return [*told, *_ties(findings, ranked), *_provisional(findings), *_unranked(findings)]
+        told.append(_told(last, findings, "scores lowest,"))
+    return [
+        *told,
+        *_ties(findings, ranked),
+        *_early(findings, ranked),
+        *_provisional(findings),
+        *_unranked(findings),
+    ]
 
 
-def _lives(findings: Findings) -> list[Finding]:
-    metric = primary_metric(findings)
-    return [f for f in findings.findings if f.kind == "half-life" and f.metric == metric]
+def _compared(findings: Findings, editors: int) -> str:
+    """Who was compared on what; ranks and tests count the ranked controls too."""
+    controls = sum(s.control and s.best_rank is not None for s in findings.standings)
+    on = f"on {counted(findings.sources, 'source')} and {counted(findings.common, 'common chain')}"
+    if editors > 1:
+        more = f" ({editors + controls} with {counted(controls, 'control')}, which ranks and tests "
+        more += "count too)"
+        return f"{editors} editors were compared{more if controls else ''} {on} each."
+    if controls:
+        return f"1 editor was compared with {counted(controls, 'control')} {on} each."
+    return f"1 editor was measured, with no other to compare it with, {on.replace('common ', '')}."
 
 
 def _top(ranked: list[Standing], findings: Findings) -> list[Standing]:
@@ -64,23 +79,66 @@ def _top(ranked: list[Standing], findings: Findings) -> list[Standing]:
     return top
 
 
-def _told(standing: Standing, lives: dict[str, Finding], metric: str, words: str) -> str:
-    """One editor in a sentence: its score, and when half of its chains have left home."""
+def _told(standing: Standing, findings: Findings, words: str) -> str:
+    """One editor in a sentence: its score, and how long half of its chains stay above C."""
     score = number(standing.score)
     if standing.low is not None:
         score += f" [{number(standing.low)}, {number(standing.high)}]"
-    life = lives.get(standing.editor)
-    by = "" if metric == HEADLINE else f" by {metric}"
-    if life is None or standing.half_life.get(metric) is None:
+    lives = {
+        f.metric: f
+        for f in findings.findings
+        if f.kind == "half-life" and f.editor == standing.editor and f.metric in standing.half_life
+    }
+    named = [name for name in _life_metrics(findings) if name in lives]
+    if not named:
         return f"{standing.editor} {words} {score}."
-    printed = standing.half_life[metric]
-    if life.estimate is None:
-        ends = f"more than half of its chains are still home{by} when they end ({printed})"
+    level = f"C > {findings.threshold:g}"
+    above = f"above half likeness ({level})" if findings.threshold == HALF else f"at {level}"
+    times = {
+        name: f"{standing.half_life[name]} {interval(lives[name], 2)}".rstrip() for name in named
+    }
+    if len(named) > 1:
+        each = ", ".join(f"{name} {time}" for name, time in times.items())
+        ends = f"homecomings until half of its chains are no longer {above}: {each}"
     else:
-        span = interval(life, 2)
-        ends = f"half of its chains have left home{by} after {printed} {span}".rstrip()
-        ends += " homecomings"
+        ((name, time),) = times.items()
+        by = "" if name == HEADLINE else f" by {name}"
+        if lives[name].estimate is None:
+            ends = f"more than half of its chains are still {above}{by} when they end ({time})"
+        else:
+            ends = f"half of its chains are no longer {above}{by} after {time} homecomings"
     return f"{standing.editor} {words} {score}; {ends}."
+
+
+def _life_metrics(findings: Findings) -> list[str]:
+    """Whose half-lives are told: the headline's, else those of every metric that ranks."""
+    first = primary_metric(findings)
+    known = {name for s in findings.standings for name in s.half_life}
+    ranking = [name for name in findings.ranked_by if name in known]
+    return [first] if first == HEADLINE or not ranking else ranking
+
+
+def _early(findings: Findings, ranked: list[Standing]) -> list[str]:
+    """How many chains ended too early, and how many of them are of the editor that scores best."""
+    editors = [s for s in findings.standings if not s.control]
+    ended = sum(s.failed for s in editors)
+    if not ended:
+        return []
+    refusals = refusals_of(findings)
+    refused = sum(refusals.get(s.editor, 0) for s in editors)
+    kinds = [
+        f"{refused} refused" if refused else "",
+        f"{ended - refused} failed" if ended > refused else "",
+    ]
+    told = f"{counted(ended, 'chain')} of the editors ended early: "
+    told += f"{' and '.join(kind for kind in kinds if kind)}."
+    best = max(ranked, key=lambda s: s.score or 0)
+    if best.failed:
+        told += (
+            f" {best.failed} of them {'is' if best.failed == 1 else 'are'} of {best.editor}, which "
+            "has the highest score: scores are of complete chains alone."
+        )
+    return [told]
 
 
 def _ties(findings: Findings, ranked: list[Standing]) -> list[str]:

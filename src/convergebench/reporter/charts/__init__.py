@@ -14,10 +14,13 @@ from convergebench.reporter.charts.curves import (
 from convergebench.reporter.charts.drawing import Drawing, columns, still, theme
 from convergebench.reporter.charts.drift import drift_drawings, is_taken_apart, region_drawings
 from convergebench.reporter.charts.dynamics import (
+    VERDICT,
     contraction_drawings,
     contraction_word,
     scatter_drawing,
     shape_drawing,
+    shape_metric,
+    why_shapeless,
 )
 from convergebench.reporter.charts.groups import group_drawings, variance_drawing
 from convergebench.reporter.charts.heatmap import heatmap_drawing
@@ -26,6 +29,7 @@ from convergebench.reporter.charts.survival import survival_drawings
 __all__ = [
     "KINDS",
     "START",
+    "VERDICT",
     "Curves",
     "Drawing",
     "columns",
@@ -41,9 +45,11 @@ __all__ = [
     "region_drawings",
     "scatter_drawing",
     "shape_drawing",
+    "shape_metric",
     "still",
     "survival_drawings",
     "theme",
     "variance_drawing",
+    "why_shapeless",
     "wider_names",
 ]

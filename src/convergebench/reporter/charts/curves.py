@@ -109,7 +109,10 @@ def curve_drawing(curves: Curves, inks: Mapping[str, Ink], about: str = "") -> D
     return Drawing(
         id=curves.id,
         title=f"Convergence C(n): {curves.metric}" if converging else f"{curves.metric}, as scored",
-        about="1 is home; half-lives are read off at the dotted line." if converging else about,
+        about=f"1 is home. Dotted: the threshold {curves.threshold:g}; half-lives come from the "
+        "survival curve."
+        if converging
+        else about,
         alt=f"{what} by {curves.metric} over homecomings, one line per editor",
         rows=tuple([*_starts(shown, converging), *(_row(point) for point in curves.points)]),
         groups=tuple(_part_rows(curves.parts, shown)),
@@ -140,8 +143,10 @@ def _part_rows(parts: Sequence[Finding], inks: Sequence[Ink]) -> list[Row]:
 
 def _chart(curves: Curves, inks: Sequence[Ink], title: str) -> Any:
     rounds = max(point.round or 0 for point in curves.points)
-    n = alt.X("n:Q", title="homecomings n").axis(tickMinStep=1, format="d", grid=False)
     converging = curves.kind == "convergence"
+    n = drawing.homecomings_axis(
+        rounds, 0 if converging else min(point.round or 0 for point in curves.points)
+    )
     bounds = alt.Scale(domain=[0, 1]) if converging else alt.Scale(zero=False)
     value = alt.Y("value:Q", title=title).scale(bounds)
     inked = drawing.by_editor(inks)

@@ -43,6 +43,9 @@ ALL_OR_CHOSEN: Final = f"length(chosen) == 0 || {CHOSEN}"
 FEW: Final = 4
 """So many editors can all have their bands at once."""
 
+TICKS: Final = 10
+"""So many homecomings are numbered one by one."""
+
 HEAT: Final = (
     ("#a04d1a", "#d99b62", "#eeeae2", "#7fb8b5", "#1c6e72"),
     ("#e0924f", "#8a5a33", "#33363b", "#2f7478", "#6fd0cf"),
@@ -193,6 +196,24 @@ def whisker_opacity(inks: Sequence[Ink]) -> Any:
 def tall(count: int, each: int = 24) -> int:
     """Height for so many lines under each other; fixed, so that widths can follow the page."""
     return max(1, count) * each
+
+
+def homecomings_axis(
+    last: float, first: int = 0, *, field: str = "n:Q", padding: float | None = None
+) -> alt.X:
+    """Homecomings along a chart: a whole number at each tick, thinned where there are many.
+
+    The domain is told, because a layer without rows would leave it infinite.
+    """
+    end = max(math.ceil(last), 1)
+    start = min(first, end - 1)
+    step = next(s for k in range(9) for s in (10**k, 2 * 10**k, 5 * 10**k) if end <= s * TICKS)
+    values = [n for n in range(start, end + 1) if n % step == 0]
+    axis = alt.Axis(values=values, format="d", grid=False, labelOverlap=True)
+    scale = alt.Scale(domain=[start, end], nice=False, zero=False)
+    if padding is not None:
+        scale["padding"] = padding
+    return alt.X(field, title="homecomings n", axis=axis, scale=scale)
 
 
 def editor_axis(names: Sequence[str]) -> alt.Y:

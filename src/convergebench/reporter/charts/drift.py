@@ -17,6 +17,8 @@ COMPONENTS: Final = ("geometry", "colour", "sharpness", "noise", "rest", "semant
 REST: Final = "rest"
 PLACES: Final = ("inside", "outside", "all")
 MOVES: Final = ("shift", "zoom", "crop")
+ROOM: Final = 0.06
+"""What a scale that cuts off has beyond its last point, as a share of it."""
 
 
 def is_taken_apart(findings: Findings) -> bool:
@@ -62,32 +64,56 @@ def _walk(kind: str, part: str, points: Sequence[Finding], inks: Mapping[str, In
     """One component over the homecomings, in the unit that its findings name."""
     shown = drawing.drawn(inks, points)
     note = next((f.note for f in points if f.note), "")
+    domain = _of_editors(points, shown)
+    cut = domain is not None
+    beyond = "The scale is the editors'; what of the controls is beyond it is cut off."
 
     def chart() -> Any:
-        n = alt.X("n:Q", title="homecomings n").axis(tickMinStep=1, format="d", grid=False)
-        y = alt.Y("value:Q", title=None).axis(tickCount=4)
+        rounds = [f.round or 0 for f in points]
+        n = drawing.homecomings_axis(max(rounds), min(rounds), padding=6)
+        scale = alt.Scale(domain=list(domain), nice=False) if domain else alt.Undefined
+        y = alt.Y("value:Q", title=None, scale=scale).axis(tickCount=4)
         inked = drawing.by_editor(shown)
         base = alt.Chart().encode(x=n, **inked)
         told = drawing.tooltips(points, alt.Tooltip("n:Q", title="homecoming"))
-        bands = base.transform_filter("isValid(datum.low)").mark_area()
-        lines = base.mark_line(strokeWidth=1.8).encode(y=y, strokeDash=drawing.by_dash(shown))
-        dots = base.mark_point(filled=True, size=30).encode(
+        bands = base.transform_filter("isValid(datum.low)").mark_area(clip=cut)
+        lines = base.mark_line(strokeWidth=1.8, clip=cut)
+        lines = lines.encode(y=y, strokeDash=drawing.by_dash(shown))
+        dots = base.mark_point(filled=True, size=30, clip=cut).encode(
             y=y, shape=drawing.by_shape(shown), tooltip=told
         )
-        bands = bands.encode(
-            y=alt.Y("low:Q", title=None), y2="high:Q", opacity=drawing.band_opacity(shown)
-        )
+        low = alt.Y("low:Q", title=None, scale=scale)
+        bands = bands.encode(y=low, y2="high:Q", opacity=drawing.band_opacity(shown))
         return alt.layer(bands, lines, dots).properties(width=drawing.STILL_WIDTH, height=150)
 
     return Drawing(
         id=f"{kind}-{part}",
         title=part.capitalize(),
-        about=note,
+        about=". ".join(word for word in (note, beyond if domain else "") if word),
         alt=f"{part.capitalize()} over homecomings, one line per editor",
         rows=tuple(drawing.row_of(f, n=f.round) for f in points),
         build=chart,
         **drawing.colours(shown),
     )
+
+
+def _of_editors(points: Sequence[Finding], inks: Sequence[Ink]) -> tuple[float, float] | None:
+    """The scale that the editors need, where controls would set a larger one; else None."""
+    controls = {ink.editor for ink in inks if ink.control}
+    banded = len(inks) <= drawing.FEW  # else bands are those of chosen editors alone
+
+    def ends(mine: Sequence[Finding]) -> list[float]:
+        sides = [(f.estimate, f.low, f.high) if banded else (f.estimate,) for f in mine]
+        return [value for each in sides for value in each if value is not None]
+
+    ours = ends([f for f in points if f.editor not in controls])
+    theirs = ends([f for f in points if f.editor in controls])
+    low, high = min([0.0, *ours]), max([0.0, *ours])
+    room = ROOM * (high - low)
+    low, high = low and low - room, high and high + room
+    if not room or not theirs or (low <= min(theirs) and max(theirs) <= high):
+        return None
+    return low, high
 
 
 def region_drawings(findings: Findings, inks: Mapping[str, Ink]) -> list[Drawing]:

@@ -9,12 +9,20 @@ from typing import Any, Final
 import altair as alt
 
 from convergebench.analysis import Finding, Findings
+from convergebench.analysis.contraction import NEAR
 from convergebench.reporter.charts import drawing
 from convergebench.reporter.charts.drawing import Drawing
 from convergebench.reporter.palette import Ink, part_colours
+from convergebench.wording import shown as a_few
 
 SHAPES: Final = ("flat", "plateau", "exponential", "linear", "cliff")
 """From the kindest to the harshest."""
+
+VERDICT: Final = (
+    f"It settles or diverges only where λ is at least {100 * NEAR:g} % from 1 and its whole "
+    "interval on that side of 1; else it drifts."
+)
+"""The rule of `analysis.contraction.verdict`."""
 
 
 def of_kind(findings: Findings, kind: str) -> list[Finding]:
@@ -64,7 +72,8 @@ def _distances(
     unit = "RMSE, 8-bit levels" if metric == "psnr" else metric
 
     def chart() -> Any:
-        n = alt.X("n:Q", title="homecomings n").axis(tickMinStep=1, format="d", grid=False)
+        rounds = [f.round or 0 for f in points]
+        n = drawing.homecomings_axis(max(rounds), min(rounds))
         y = (
             alt.Y("value:Q", title=f"distance ({unit})")
             .scale(type="log")
@@ -111,6 +120,7 @@ def _factors(
 
     def chart() -> Any:
         x = alt.X("value:Q", title="contraction factor λ").scale(zero=False)
+        x = x.axis(tickCount=6, labelOverlap=True)
         y = drawing.editor_axis(names)
         inked = drawing.by_editor(shown)
         told = drawing.tooltips(points, value="λ, median")
@@ -128,7 +138,7 @@ def _factors(
         id=f"contraction-{metric.replace('/', '-')}",
         title=f"Contraction factor λ, by {metric}",
         about="Median over chains with its 95 % interval. Left of the dotted line the steps shrink "
-        "and the picture settles; right of it they grow.",
+        f"and the picture settles; right of it they grow. {VERDICT}",
         alt=f"Contraction factor by {metric}, one point with interval per editor",
         rows=tuple(drawing.row_of(f, word=contraction_word(f)) for f in points),
         build=chart,
@@ -143,12 +153,11 @@ def contraction_word(finding: Finding) -> str:
 
 
 def shape_drawing(findings: Findings, inks: Mapping[str, Ink]) -> Drawing | None:
-    """Which shapes each editor's curves have."""
-    points = of_kind(findings, "shape")
-    if not points:
+    """Which shapes each editor's curves have; None where only controls have one."""
+    metric = shape_metric(findings)
+    if not metric:
         return None
-    metric = first_metric(points, "headline", "quality", "psnr")
-    points = [f for f in points if f.metric == metric]
+    points = [f for f in of_kind(findings, "shape") if f.metric == metric]
     kinds = present(points, SHAPES)
     return parts_drawing(
         findings,
@@ -162,6 +171,40 @@ def shape_drawing(findings: Findings, inks: Mapping[str, Ink]) -> Drawing | None
         value="share of chains",
         known=SHAPES,
     )
+
+
+def shape_metric(findings: Findings) -> str:
+    """The metric whose shapes are shown; empty where no editor that is no control has one."""
+    controls = controls_of(findings)
+    points = [f for f in of_kind(findings, "shape") if f.editor not in controls]
+    return first_metric(points, "headline", "quality", "psnr")
+
+
+def why_shapeless(findings: Findings) -> str:
+    """Why no editor has a shape, as the findings say it; empty where one has, or nothing is said.
+
+    Controls do not count: a flat line of theirs is no news.
+    """
+    if shape_metric(findings):
+        return ""
+    controls = controls_of(findings)
+    told = {
+        f.editor: f.note.replace(": ", ", ")
+        for f in findings.findings
+        if f.kind == "shape" and f.note and f.editor not in controls
+    }
+    if not told:
+        return ""
+    if len(told) > 1 and len(set(told.values())) == 1:
+        told = {"each editor": next(iter(told.values()))}
+    each = [f"{name} {note}" for name, note in told.items()]
+    return f"No shapes; chains of {a_few(each, 3, '; of ')}."
+
+
+def controls_of(findings: Findings) -> set[str]:
+    """The controls; none where there is nothing else."""
+    controls = {s.editor for s in findings.standings if s.control}
+    return controls if len(controls) < len(findings.standings) else set()
 
 
 def parts_drawing(
@@ -181,7 +224,8 @@ def parts_drawing(
     place = {part: index for index, part in enumerate(parts)}
 
     def chart() -> Any:
-        x = alt.X("value:Q", title=value, stack="zero").axis(format="%", grid=False)
+        x = alt.X("value:Q", title=value, stack="zero")
+        x = x.axis(format="%", grid=False, tickCount=6, labelOverlap=True)
         x = x.scale(domain=[0, 1])
         told = drawing.tooltips(points, alt.Tooltip("part:N"), value=value, form=".1%")
         colour = alt.Color(

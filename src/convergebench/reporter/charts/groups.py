@@ -46,6 +46,7 @@ def _dots(kind: str, words: str, points: Sequence[Finding], inks: Mapping[str, I
 
     def chart() -> Any:
         x = alt.X("value:Q", title="score (mean AUC)").scale(domain=[0, 1])
+        x = x.axis(tickCount=6, labelOverlap=True)
         axis = alt.Axis(labelLimit=150, ticks=False, domain=False, grid=True, gridDash=[1, 3])
         y = alt.Y("part:N", title=None, sort=names, axis=axis)
         inked = drawing.by_editor(shown)

@@ -51,8 +51,9 @@ def _drawing(
 
 
 def _chart(steps: Sequence[Finding], inks: Sequence[Ink]) -> Any:
-    x = alt.X("at:Q", title="homecomings").axis(tickMinStep=1, format="d", grid=False)
-    y = alt.Y("value:Q", title="share still home").scale(domain=[0, 1]).axis(format="%")
+    x = drawing.homecomings_axis(max(step.at or 0 for step in steps), field="at:Q")
+    share = "share above the threshold"
+    y = alt.Y("value:Q", title=share).scale(domain=[0, 1]).axis(format="%")
     inked = drawing.by_editor(inks)
     bands = (
         alt.Chart()
@@ -60,7 +61,7 @@ def _chart(steps: Sequence[Finding], inks: Sequence[Ink]) -> Any:
         .mark_area(interpolate="step-after")
         .encode(
             x=x,
-            y=alt.Y("low:Q", title="share still home"),
+            y=alt.Y("low:Q", title=share).scale(domain=[0, 1]),
             y2="high:Q",
             color=inked["color"],
             opacity=drawing.band_opacity(inks),
@@ -73,7 +74,7 @@ def _chart(steps: Sequence[Finding], inks: Sequence[Ink]) -> Any:
     )
     # Steps have no marks of their own to point at: unseen ones tell.
     told = drawing.tooltips(
-        steps, alt.Tooltip("at:Q", title="from homecoming", format=".2f"), value="still home",
+        steps, alt.Tooltip("at:Q", title="from homecoming", format=".2f"), value="still above",
         form=".1%",
     )  # fmt: skip
     hover = (

@@ -81,7 +81,9 @@ def _latex(
 ) -> list[Path]:
     texts = {sheet.name: table_tex(sheet) for sheet in sheets}
     texts["figures"] = figures_tex(material.drawings)
-    texts["standalone"] = standalone_tex(material.findings, sheets, summary(material.findings))
+    missing = [absence.why for absence in material.absent.values()]
+    told = summary(material.findings)
+    texts["standalone"] = standalone_tex(material.findings, sheets, told, missing)
     figures = []
     for drawing in material.drawings:
         figures.append(folder / "latex" / "figures" / f"{figure_name(drawing)}.pdf")

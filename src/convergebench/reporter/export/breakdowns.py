@@ -6,7 +6,8 @@ from collections.abc import Mapping, Sequence
 from typing import Final
 
 from convergebench.analysis import Finding, Findings
-from convergebench.reporter.charts import wider_names
+from convergebench.reporter.charts import is_taken_apart, wider_names
+from convergebench.reporter.charts.drift import REST
 from convergebench.reporter.export import sheets
 from convergebench.reporter.export.sheets import CENSORED, COUNTS, INTERVALS, Cell, Column, Sheet
 
@@ -102,10 +103,15 @@ def _across(
 
 
 def drift_table(findings: Findings) -> Sheet:
-    """What the drift is made of: each component at the last round it was measured at."""
-    shares = {(f.editor, f.group): f for f in findings.findings if f.kind == "drift-share"}
+    """What the drift is made of: each component at the last round it was measured at.
+
+    A rest that is everything says nothing, and is left out.
+    """
+    apart = is_taken_apart(findings)
+    every = [f for f in findings.findings if apart or f.group != REST]
+    shares = {(f.editor, f.group): f for f in every if f.kind == "drift-share"}
     last: dict[tuple[str, str], Finding] = {}
-    for f in findings.findings:
+    for f in every:
         if f.kind == "drift" and (f.round or 0) >= (_round(last.get((f.editor, f.group)))):
             last[f.editor, f.group] = f
     editors = [s.editor for s in findings.standings]
@@ -134,7 +140,7 @@ def drift_table(findings: Findings) -> Sheet:
     units = sorted({f"{f.group} ({f.note})" for f in wide.values() if f.note and not shares})
     shown = _parts(
         "drift",
-        "What the drift is made of",
+        "What the drift is made of" if apart else "Drift",
         wide,
         editors,
         parts,

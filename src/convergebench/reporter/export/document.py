@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from typing import Final
 
 from convergebench.reporter import board
-from convergebench.reporter.absences import absences, incomplete
 from convergebench.reporter.charts import Drawing
 from convergebench.reporter.export.binding import bound
 from convergebench.reporter.export.figures import svg_of
@@ -38,13 +37,14 @@ def paper_of(material: Material, sheets: Sequence[Sheet]) -> Paper:
     paper.text(f"ConvergeBench: {findings.run}", 20, bold=True)
     paper.text(f"Suite {findings.suite}. Metrics: {', '.join(findings.metrics) or 'none'}.", 9)
     paper.y += 8
-    lack = incomplete(findings)
-    paper.points([*summary(findings), *([lack.why] if lack else [])], 10)
+    lack = [material.lack.why] if material.lack else []
+    paper.points([*summary(findings), *lack], 10)
     for sheet in sheets[:1]:
         paper.table(sheet.print)
     paper.heading("Notes")
-    missing = [absence.why for absence in absences(findings).values()]
+    missing = [absence.why for absence in material.absent.values()]
     caveats = [f"{e.ink.editor}: {word}" for e in material.editors for word in e.caveats]
+    caveats += [f"Import of {i.origin}: {note}" for i in material.imports for note in i.notes]
     paper.points([*board.page_notes(findings), *missing, *caveats], 8.5)
     drawings = chosen_drawings(material)
     if drawings:

@@ -151,8 +151,14 @@ def figures_tex(drawings: Sequence[Drawing]) -> str:
     return "\n".join([*(line for line in lines if line), ""])
 
 
-def standalone_tex(findings: Findings, sheets: Sequence[Sheet], summary: Sequence[str]) -> str:
-    """A document that shows every fragment."""
+def standalone_tex(
+    findings: Findings,
+    sheets: Sequence[Sheet],
+    summary: Sequence[str],
+    missing: Sequence[str] = (),
+) -> str:
+    """A document that shows every fragment, and says what is missing."""
+    notes = [*findings.notes, *missing] or ["None."]
     lines = [
         "% Made by ConvergeBench: pdflatex standalone.tex, or lualatex.",
         r"\documentclass{article}",
@@ -169,7 +175,7 @@ def standalone_tex(findings: Findings, sheets: Sequence[Sheet], summary: Sequenc
         *(tex(line) + r"\par" for line in summary),
         r"\section*{Notes}",
         r"\begin{itemize}",
-        *(rf"\item {tex(note)}" for note in findings.notes or ("None.",)),
+        *(rf"\item {tex(note)}" for note in notes),
         r"\end{itemize}",
         r"\clearpage",
     ]

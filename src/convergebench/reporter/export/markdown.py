@@ -8,7 +8,6 @@ from typing import Final
 from urllib.parse import quote
 
 from convergebench.reporter import board
-from convergebench.reporter.absences import absences, incomplete
 from convergebench.reporter.export.material import Material
 from convergebench.reporter.export.sheets import Sheet, printed
 from convergebench.reporter.summary import summary
@@ -40,15 +39,14 @@ def report_md(material: Material, sheets: Sequence[Sheet], *, files: bool) -> st
     findings = material.findings
     lines = [f"# ConvergeBench: {md(findings.run)}", "", f"Suite {md(findings.suite)}.", ""]
     lines += [f"- {md(line)}" for line in summary(findings)]
-    lack = incomplete(findings)
-    if lack:
-        lines += [f"- {md(lack.why)}"]
+    if material.lack:
+        lines += [f"- {md(material.lack.why)}"]
     for sheet in sheets[:1]:
         lines += _table(sheet, files)
     lines += ["", "## Notes", ""]
     lines += [f"- {md(note)}" for note in board.page_notes(findings)]
-    missing = absences(findings)
-    lines += [f"- {md(absence.why)}" for absence in missing.values()]
+    lines += [f"- {md(absence.why)}" for absence in material.absent.values()]
+    lines += [f"- {md(f'Import of {i.origin}: {n}')}" for i in material.imports for n in i.notes]
     lines += ["", "## Charts", ""]
     for drawing in material.drawings:
         told = " ".join(word for word in (drawing.about, *drawing.under) if word)

@@ -17,8 +17,10 @@ from convergebench.errors import MalformedImage
 from convergebench.frame import decode
 from convergebench.gathering import Gathered
 from convergebench.reporter import board
+from convergebench.reporter.absences import Absence, absences, incomplete
 from convergebench.reporter.charts import Drawing
 from convergebench.reporter.costs import Cost, costs_of
+from convergebench.reporter.imports import Import, imports_of
 from convergebench.reporter.overview import Drawings, drawings_of
 from convergebench.reporter.palette import Ink, inks
 from convergebench.store import RunStore, versions
@@ -46,6 +48,9 @@ class Material:
             of PNG, None where a frame is not here.
         runs: Name of each run, when it was created, and the fingerprint of its suite.
         versions: Versions of libraries here.
+        absent: What has no number here, by kind.
+        lack: What the dimensions lack.
+        imports: The imports that the runs were made by.
     """
 
     findings: Findings
@@ -57,6 +62,9 @@ class Material:
     pictures: Sequence[tuple[Finding, str | None, str | None]] = ()
     runs: Sequence[tuple[str, str, str]] = ()
     versions: Mapping[str, str] = field(default_factory=dict)
+    absent: Mapping[str, Absence] = field(default_factory=dict)
+    lack: Absence | None = None
+    imports: Sequence[Import] = ()
 
     @property
     def drawings(self) -> list[Drawing]:
@@ -72,7 +80,13 @@ class Material:
 def plain_material(findings: Findings) -> Material:
     """What findings alone give."""
     inked = inks([(s.editor, s.control) for s in findings.standings])
-    return Material(findings, inked, drawings_of(findings, inked))
+    return Material(
+        findings,
+        inked,
+        drawings_of(findings, inked),
+        absent=absences(findings),
+        lack=incomplete(findings),
+    )
 
 
 def material_of(gathered: Gathered, findings: Findings) -> Material:
@@ -103,6 +117,9 @@ def material_of(gathered: Gathered, findings: Findings) -> Material:
             (run.name, run.store.info.created, run.store.info.fingerprint) for run in gathered.runs
         ],
         versions={"convergebench": version("convergebench"), **versions()},
+        absent=absences(findings, gathered),
+        lack=incomplete(findings, gathered),
+        imports=imports_of(gathered),
     )
 
 

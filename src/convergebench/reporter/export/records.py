@@ -57,6 +57,7 @@ def provenance_table(material: Material) -> Sheet:
     findings = material.findings
     rows: list[tuple[Cell, ...]] = [("suite", findings.suite, "", "")]
     rows += [("run", name, created, print_) for name, created, print_ in material.runs]
+    rows += [("import", i.origin, i.at, " ".join(i.notes)) for i in material.imports]
     rows += [("metric", *_split(label), "") for label in findings.metrics]
     for facts in material.editors:
         told = [f"model {model}" for model in facts.models]
@@ -74,7 +75,8 @@ def provenance_table(material: Material) -> Sheet:
     )
     caption = (
         "Of editors: the version that ran, and the models that the provider said answered. Of "
-        "runs: when they were created, and the fingerprint of their suite.",
+        "runs: when they were created, and the fingerprint of their suite. Of imports: when they "
+        "were made, and what was noted.",
     )
     return Sheet("provenance", "Provenance", columns, tuple(rows), caption)
 

@@ -72,6 +72,20 @@
     if (place) place.textContent = part?.value ? `Only ${part.value.replace(":", ": ")}.` : "All chains.";
   }
 
+  // Charts that have no data of parts stay as they are while a part is chosen, and say so.
+  function mark() {
+    for (const figure of document.querySelectorAll("#curves figure:has(.chart)")) {
+      const whole = Boolean(part.value) && !told.charts[figure.querySelector(".chart").id].groups;
+      figure.classList.toggle("unfiltered", whole);
+      figure.querySelector(".whole")?.remove();
+      if (!whole) continue;
+      const words = document.createElement("span");
+      words.className = "whole";
+      words.textContent = "All chains; not filtered.";
+      figure.querySelector("figcaption").append(words);
+    }
+  }
+
   async function draw(id) {
     const mine = turn;
     const chart = told.charts[id];
@@ -149,14 +163,15 @@
     });
     document.querySelector(".legend").classList.add("live");
     dark.addEventListener("change", redraw);
+    if (part) mark(); // a browser may keep what was chosen over a reload
     part?.addEventListener("change", async () => {
+      mark();
       for (const [id, made] of drawn) {
         if (!told.charts[id].groups) continue;
         made.view.data("rows", structuredClone(await rowsFor(id)));
         await made.view.runAsync();
         caption(id);
       }
-      document.getElementById("curves").classList.toggle("filtered", Boolean(part.value));
     });
   }
 
@@ -238,7 +253,11 @@
   };
   window.addEventListener("beforeprint", () => {
     stills();
+    for (const place of document.querySelectorAll(".of")) place.textContent = "All chains."; // as drawn
     for (const fold of document.querySelectorAll("details.fine")) fold.open = true;
+  });
+  window.addEventListener("afterprint", () => {
+    for (const id of drawn.keys()) caption(id);
   });
   window.addEventListener("load", () => (window.requestIdleCallback ?? setTimeout)(stills));
 })();
