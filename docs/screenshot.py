@@ -1,6 +1,9 @@
-"""Takes the README's picture of the report, with a real browser.
+"""Takes the README's pictures of the report, with a real browser.
 
-python docs/screenshot.py demo-run/report/index.html docs/images/report.png
+python docs/screenshot.py RUN/report docs/images
+
+`report.png` is the top of the first page, `viewer.png` the last step of a drawn source's red ball
+with two editors beside home.
 """
 
 from __future__ import annotations
@@ -14,25 +17,36 @@ from playwright.sync_api import sync_playwright
 BROWSER = "/usr/bin/chromium"
 WIDTH = 1280
 FLAGS = ["--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-background-networking"]
+SOURCE = "drawn-still-life"
+EDITORS = ("banana", "latent")
 
 
 def main() -> None:
-    """Open the page, wait for its charts, keep it from the leaderboard to the end of the curves."""
-    page_file, picture = Path(sys.argv[1]).resolve(), Path(sys.argv[2])
+    """Open the pages, wait for what they draw, and keep two pictures with few colours."""
+    report, out = Path(sys.argv[1]).resolve(), Path(sys.argv[2])
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=BROWSER, args=FLAGS)
         page = browser.new_page(viewport={"width": WIDTH, "height": 3000})
-        page.goto(page_file.as_uri())
-        # Charts are drawn as they come into view: all of these are.
+        page.goto((report / "index.html").as_uri())
         page.wait_for_selector("#panel-1 figure.live .chart svg")
         page.wait_for_timeout(3000)
-        place = "document.querySelector('{}').getBoundingClientRect().{}"
-        top = page.evaluate(place.format("#leaderboard h2", "top")) - 24
-        end = page.evaluate(place.format("#panel-1", "bottom")) + 24
-        page.screenshot(path=picture, clip={"x": 0, "y": top, "width": WIDTH, "height": end - top})
+        end = page.evaluate("document.querySelector('#panel-1').getBoundingClientRect().bottom")
+        clip = {"x": 0, "y": 0, "width": WIDTH, "height": end + 24}
+        page.screenshot(path=out / "report.png", clip=clip)
+
+        page.set_viewport_size({"width": WIDTH, "height": 860})
+        address = (report / f"source-{SOURCE}.html").as_uri()
+        page.goto(address)
+        rows = page.evaluate("[...document.querySelectorAll('tr[id]')].map((row) => row.id)")
+        mine = [r for e in EDITORS for r in rows if f"--red-ball--ref-{e}" in r]
+        page.goto(f"{address}#{'+'.join(mine)}/10/side")
+        page.reload()
+        page.wait_for_timeout(2500)
+        page.screenshot(path=out / "viewer.png")
         browser.close()
-    image = Image.open(picture).convert("RGB")
-    image.quantize(128, method=Image.Quantize.MEDIANCUT).save(picture, optimize=True)
+    for name in ("report.png", "viewer.png"):
+        image = Image.open(out / name).convert("RGB")
+        image.quantize(256, method=Image.Quantize.MEDIANCUT).save(out / name, optimize=True)
 
 
 if __name__ == "__main__":

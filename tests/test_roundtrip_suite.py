@@ -12,6 +12,7 @@ from convergebench.cycle import Cycle
 from convergebench.frame import Frame, sha256
 from convergebench.preparation import prepare_suite
 from convergebench.registry import open_suite
+from convergebench.reversibility.sorting import sort_suite
 from convergebench.suite import Suite, check_suite
 
 LICENCES = {
@@ -73,6 +74,12 @@ def test_the_headline_is_of_what_can_be_undone(suite: Suite) -> None:
     assert {c.category for c in pairs(suite) if not c.reversible} == {
         "colour", "lighting", "expression", "weather", "style", "clarity",
     }  # fmt: skip
+
+
+def test_the_rules_agree_with_what_it_declares_in_every_phrasing(suite: Suite) -> None:
+    found = sort_suite(suite)
+    assert len(found.rows) == 34 * 3
+    assert [(row.name, row.verdict.rule) for row in found.differing] == []
 
 
 def test_every_prompt_has_several_phrasings_with_their_opposite(suite: Suite) -> None:

@@ -113,7 +113,7 @@ def test_fast_collapses_and_whole_numbers(curve: list[float], shape: str) -> Non
 
 
 @settings(max_examples=25)
-@given(st.lists(st.floats(0.99, 1), min_size=1, max_size=30))
+@given(st.lists(st.floats(0.99, 1), min_size=FEWEST, max_size=30))
 def test_a_curve_that_hardly_falls_is_flat(curve: list[float]) -> None:
     assert shape_of(curve) == FLAT
 

@@ -14,7 +14,7 @@ from convergebench.analysis import Finding, Findings
 from convergebench.gathering import gather
 from convergebench.reporter import charts, palette
 from convergebench.reporter.absences import WANTED
-from convergebench.reporter.leaders import leaders
+from convergebench.reporter.leaders import leaders, life_names
 from convergebench.reporter.overview import write_overview
 from convergebench.reporter.pairs import matrix
 from convergebench.reporter.printing import interval
@@ -349,3 +349,16 @@ def test_data_are_small(made_run: Path, tmp_path: Path, monkeypatch: pytest.Monk
     sizes = {p.name: p.stat().st_size for p in (tmp_path / "data" / "charts").iterdir()}
     assert sizes["convergence-psnr.js"] < 40_000, "1,000 points"
     assert max(sizes.values()) < 500_000, "8 groups of them"
+
+
+def test_where_quality_ranks_the_half_lives_beside_it_are_of_its_parts() -> None:
+    lives = {"quality": "> 5", "psnr": "> 5", "ssim": "1.2", "lpips": "3.0", "colour-offset": "> 5"}
+    found = rich_findings([("ref:blur", False)])
+    standing = found.standings[0].model_copy(update={"half_life": lives})
+    update = {
+        "standings": (standing,),
+        "ranked_by": ("quality",),
+        "metrics": ("psnr@1", "ssim@1", "lpips@1", "colour-offset@1"),
+    }
+    shown = life_names(found.model_copy(update=update))
+    assert shown == ["headline", "quality", "semantic", "psnr", "ssim", "lpips"]

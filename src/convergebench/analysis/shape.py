@@ -95,10 +95,10 @@ def curve_shapes(curves: pl.DataFrame) -> pl.DataFrame:
             found = shape_scores(np.array(ns, dtype=np.float64), values)
             best = np.argmin(found, axis=1)
         for row, index in enumerate(indices):
+            if len(ns) < FEWEST:
+                continue  # not even flat: only those that had not decayed yet would be decided
             if flat[row]:
                 names[index] = FLAT
-            elif len(ns) < FEWEST:
-                continue
             elif gone[row]:
                 names[index] = "cliff"
             else:

@@ -152,7 +152,8 @@ def life_names(findings: Findings) -> list[str]:
         return wider
     metrics = metric_names(findings)
     ranking = [name for name in metrics if name in known and name in findings.ranked_by]
-    single = ranking or [name for name in metrics if name in known]
+    parts = [name for needed in DIMENSIONS.values() for name in needed if name in known]
+    single = ranking or parts or [name for name in metrics if name in known]
     plain = sorted(name for name in known if name.endswith(LITERAL))
     return [*wider, *single, *plain]
 
