@@ -40,6 +40,8 @@ bench: $(VENV)/dev
 	$(BIN)/python benchmarks/ssim.py
 	$(BIN)/python benchmarks/runner.py
 	$(BIN)/python -m benchmarks.importing
+	$(BIN)/python -m benchmarks.intervals
+	$(BIN)/python -m benchmarks.report
 
 clean:
 	rm -rf $(VENV) demo-run

@@ -28,13 +28,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from convergebench.analysis.pairs import ALPHA, FLIPS, holm, sign_flips
-from convergebench.analysis.resampling import ratio_intervals
+from convergebench.analysis.resampling import ratio_intervals, resampling_weights
 from convergebench.analysis.survival import bounds, survival
 from convergebench.table import Table
 
 Array = NDArray[np.float64]
 
 SOURCES: Final = (20, 30, 50, 100)
+FEW: Final = (2, 3, 4, 5)
 STUDIES: Final = 2000
 ROUNDS: Final = 4
 POINTS: Final = (0.5, 1.0, 2.0, 3.0)
@@ -69,7 +70,34 @@ def means(name: str, sources: int, studies: int) -> dict[str, float]:
     found = {"mean": _held(ratio_intervals(values, counts), truth)}
     if name == "clustered":
         found["ratio over chains"] = _held(over_chains, truth)
+    else:
+        found["mean, plain percentiles"] = _held(_plain(values), truth)
     return found
+
+
+def few(name: str, sources: int, studies: int) -> dict[str, float]:
+    """The same with so few sources that Student's t is used, of values from 0 to 1."""
+    rng = np.random.default_rng([SEED, sources])
+    shape = (sources, studies)
+    if name == "normal":
+        values, truth = rng.normal(0.7, 0.1, shape), 0.7
+    elif name in BETA:
+        a, b = BETA[name]
+        values, truth = rng.beta(a, b, shape), a / (a + b)
+    else:
+        values, truth = rng.uniform(0, 1, shape), 0.5
+    ends = ratio_intervals(values, np.ones(shape), (0.0, 1.0))
+    return {
+        "mean": _held(ends, truth),
+        "mean, plain percentiles": _held(_plain(values), truth),
+    }
+
+
+def _plain(values: Array) -> Array:
+    """What analysis does not use: the middle 95 % of the resampled means."""
+    drawn = resampling_weights(len(values)) / len(values)
+    ends: Array = np.percentile(values.T @ drawn, [2.5, 97.5], axis=1).T
+    return ends
 
 
 def _held(ends: Array, truth: float) -> float:
@@ -173,6 +201,16 @@ COVERAGE: Final[tuple[tuple[Work, str], ...]] = (
 TESTS: Final = ("normal", "skewed")
 
 
+def with_few(studies: int) -> dict[Any, float]:
+    """Coverage by (scenario, what, sources) with two to five sources."""
+    return {
+        (name, what, n): rate
+        for name in ("normal", *BETA, "uniform")
+        for n in FEW
+        for what, rate in few(name, n, studies).items()
+    }
+
+
 def simulate(studies: int, workers: int) -> tuple[dict[Any, float], dict[Any, float]]:
     """Coverage by (scenario, what, sources), and rates of the tests."""
     jobs = [(work, name, n) for work, name in COVERAGE for n in reversed(SOURCES)]
@@ -200,15 +238,16 @@ def simulate(studies: int, workers: int) -> tuple[dict[Any, float], dict[Any, fl
 def table(title: str, found: dict[Any, float], note: str) -> Table:
     """A row per scenario and number, a column per number of sources."""
     lines = list(dict.fromkeys((name, what) for name, what, _ in found))
+    sources = list(dict.fromkeys(n for *_, n in sorted(found, key=lambda key: key[2])))
     rows = [
-        (name, what, *(f"{100 * found[name, what, n]:.1f}" for n in SOURCES))
+        (name, what, *(f"{100 * found[name, what, n]:.1f}" for n in sources))
         for name, what in lines
     ]
-    return Table(title, ("scenario", "of", *(f"n = {n}" for n in SOURCES)), rows, (note,))
+    return Table(title, ("scenario", "of", *(f"n = {n}" for n in sources)), rows, (note,))
 
 
 def main() -> None:
-    """Print both tables."""
+    """Print the tables."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--quick", action="store_true", help="300 studies instead of 2,000")
     parser.add_argument("--json", action="store_true")
@@ -217,16 +256,19 @@ def main() -> None:
     studies = 300 if told.quick else STUDIES
     begun = time.monotonic()
     coverage, rates = simulate(studies, told.workers)
+    scarce = with_few(studies)
     error = 100 * math.sqrt(0.95 * 0.05 / studies)
     note = f"{studies:,} studies each: standard error {error:.1f} points at 95 %."
     if told.json:
         keyed = {
             kind: {"/".join(map(str, key)): rate for key, rate in found.items()}
-            for kind, found in (("coverage", coverage), ("tests", rates))
+            for kind, found in (("coverage", coverage), ("few", scarce), ("tests", rates))
         }
         print(json.dumps({"studies": studies, **keyed}, indent=1))
         return
     print(table("How often 95 % intervals hold the truth, in %", coverage, note))
+    print()
+    print(table("The same with few sources", scarce, note))
     print()
     print(table("How often paired tests say two editors differ, in %", rates, note))
     print(f"\n{time.monotonic() - begun:.0f} s")

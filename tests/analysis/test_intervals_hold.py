@@ -32,8 +32,20 @@ def room(studies: int) -> float:
 @pytest.mark.parametrize("name", ["normal", "skewed", "very skewed", "clustered"])
 @pytest.mark.parametrize("sources", [20, 50])
 def test_intervals_of_means_hold_the_truth(study: ModuleType, name: str, sources: int) -> None:
-    for rate in study.means(name, sources, 1000).values():
+    found = study.means(name, sources, 1000)
+    plain = found.pop("mean, plain percentiles", 0.0)
+    for rate in found.values():
         assert 0.93 - room(1000) <= rate <= 0.97 + room(1000)
+    assert plain <= found["mean"] + 0.01  # what is used must be worth it
+
+
+@pytest.mark.parametrize("sources", [2, 3, 5])
+def test_so_few_sources_have_intervals_that_hold_normal_values(
+    study: ModuleType, sources: int
+) -> None:
+    found = study.few("normal", sources, 2000)
+    assert found["mean"] == pytest.approx(0.95, abs=0.02)
+    assert found["mean, plain percentiles"] < 0.93
 
 
 @pytest.mark.parametrize("name", ["censored", "censored, clustered"])

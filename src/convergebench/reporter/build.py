@@ -72,7 +72,14 @@ class Report:
     def table(self) -> Table:
         """The leaderboard, and where the report is."""
         board = self.findings.table
-        return Table(board.title, board.columns, board.rows, (*board.notes, f"Report: {self.path}"))
+        notes = [*board.notes, f"Report: {self.path}"]
+        folder = self.path if self.path.is_dir() else self.path.parent
+        # A folder of tables or figures is told once, not file by file.
+        parts = dict.fromkeys(path.relative_to(folder).parts[0] for path in self.files)
+        more = [name for name in parts if folder / name != self.path]
+        if more:
+            notes.append(f"Beside it, in {folder}: {', '.join(more)}")
+        return Table(board.title, board.columns, board.rows, notes)
 
     def __str__(self) -> str:
         return str(self.table)
