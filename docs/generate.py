@@ -14,7 +14,7 @@ import typer
 from convergebench import errors, registry
 from convergebench.cards import Card
 from convergebench.cli import app
-from convergebench.editors.catalogue import MODELS
+from convergebench.editors.reference.models import MODELS
 from convergebench.metric import MetricSpec
 from convergebench.metrics.sets import SETS
 

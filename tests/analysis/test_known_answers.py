@@ -21,7 +21,7 @@ import convergebench as cb
 from convergebench.analysis import Study, contractions, curve_shapes, homecoming_distances, study
 from convergebench.analysis.contraction import contraction_findings
 from convergebench.analysis.regions import region_findings
-from convergebench.editors.yardsticks import cliff_rmse, geometric_rmse, plateau_rmse
+from convergebench.editors.reference.yardsticks import cliff_rmse, geometric_rmse, plateau_rmse
 from tests.support.runs import picture, write_suite
 
 SIZE, ROUNDS = 160, 10

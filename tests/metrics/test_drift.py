@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from scipy.optimize import nnls
 
 from convergebench.drawing import scene
-from convergebench.editors import media
+from convergebench.editors.reference import media
 from convergebench.metric import Picture, StepView
 from convergebench.metrics import drift
 from convergebench.testcard import testcard as card

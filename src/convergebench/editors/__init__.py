@@ -1,1 +1,1 @@
-"""Editors that ship with ConvergeBench."""
+"""Editors that ship with ConvergeBench: reference, providers, local, and your own."""

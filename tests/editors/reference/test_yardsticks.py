@@ -11,7 +11,7 @@ from convergebench import drawing
 from convergebench.cycle import Cycle, Edit, Operation
 from convergebench.editor import EditRequest
 from convergebench.editors.reference import open_editor, ramp_psnr
-from convergebench.editors.yardsticks import (
+from convergebench.editors.reference.yardsticks import (
     DEPTH,
     cliff_rmse,
     geometric_rmse,

@@ -16,9 +16,9 @@ from dataclasses import dataclass
 from typing import Final
 
 from convergebench.editor import Editor, EditorSpec, EditReply, EditRequest
-from convergebench.editors.catalogue import MODELS, Answer, Model, Options
-from convergebench.editors.options import read_options
-from convergebench.editors.yardsticks import ramp_psnr
+from convergebench.editors.reference.models import MODELS, Answer, Model, Options
+from convergebench.editors.reference.options import read_options
+from convergebench.editors.reference.yardsticks import ramp_psnr
 from convergebench.errors import UnknownName
 from convergebench.registry import PluginName
 

@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from convergebench.editor import EditRequest
-from convergebench.editors import faulty, media, personalities
-from convergebench.editors.operations import perform
-from convergebench.editors.options import Option
-from convergebench.editors.seeding import generator, generator_of
-from convergebench.editors.yardsticks import (
+from convergebench.editors.reference import faulty, media, personalities
+from convergebench.editors.reference.operations import perform
+from convergebench.editors.reference.options import Option
+from convergebench.editors.reference.seeding import generator, generator_of
+from convergebench.editors.reference.yardsticks import (
     cliff_rmse,
     geometric_rmse,
     moved,

@@ -9,8 +9,8 @@ from numpy.typing import NDArray
 
 from convergebench import drawing
 from convergebench.cycle import Cycle
-from convergebench.editors import personalities
-from convergebench.editors.media import luma
+from convergebench.editors.reference import personalities
+from convergebench.editors.reference.media import luma
 from convergebench.editors.reference import open_editor
 from convergebench.frame import Frame, resize
 

@@ -11,9 +11,9 @@ from collections.abc import Mapping
 from typing import Any
 
 from convergebench.editor import EditRequest
-from convergebench.editors.media import noise
-from convergebench.editors.operations import perform
-from convergebench.editors.seeding import chance, generator
+from convergebench.editors.reference.media import noise
+from convergebench.editors.reference.operations import perform
+from convergebench.editors.reference.seeding import chance, generator
 from convergebench.errors import (
     EditorFailed,
     EditorNoImage,

@@ -16,9 +16,9 @@ import cv2
 import numpy as np
 
 from convergebench.editor import EditRequest
-from convergebench.editors.media import levels
-from convergebench.editors.operations import perform
-from convergebench.editors.seeding import generator_of
+from convergebench.editors.reference.media import levels
+from convergebench.editors.reference.operations import perform
+from convergebench.editors.reference.seeding import generator_of
 from convergebench.frame import resize
 
 if TYPE_CHECKING:

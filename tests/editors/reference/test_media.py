@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from convergebench.editors import media
+from convergebench.editors.reference import media
 from convergebench.testing.pictures import colourful
 
 

@@ -9,7 +9,7 @@ import pytest
 
 from convergebench.editor import Editor, EditRequest
 from convergebench.editors.reference import open_editor
-from convergebench.editors.seeding import chance
+from convergebench.editors.reference.seeding import chance
 from convergebench.errors import (
     EditorError,
     EditorFailed,

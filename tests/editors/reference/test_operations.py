@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from convergebench import drawing
 from convergebench.cycle import Cycle, Edit, Operation, flip, grey, pixel_box, turn
 from convergebench.editor import EditRequest, Turn
-from convergebench.editors.operations import (
+from convergebench.editors.reference.operations import (
     TRANSLUCENT,
     add,
     focused,

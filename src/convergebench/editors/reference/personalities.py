@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Final
 import cv2
 import numpy as np
 
-from convergebench.editors.media import gaussian, levels, luma
+from convergebench.editors.reference.media import gaussian, levels, luma
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -17,7 +17,7 @@ import numpy as np
 from convergebench import drawing
 from convergebench.cycle import Box, flip, grey, pixel_box, turn
 from convergebench.editor import EditRequest, Turn
-from convergebench.editors.media import gaussian, levels
+from convergebench.editors.reference.media import gaussian, levels
 from convergebench.errors import EditorFailed
 from convergebench.frame import Frame, resize
 
