@@ -21,13 +21,24 @@ from convergebench.cycle import Record
 from convergebench.frame import Frame, sniff
 
 Outcome = Literal[
-    "edited", "refused", "no-image", "malformed", "failed", "over-budget", "missing", "reported"
+    "edited",
+    "refused",
+    "no-image",
+    "malformed",
+    "failed",
+    "over-budget",
+    "blocked",
+    "missing",
+    "reported",
 ]
 """What a step came to. The last two only come from imports: `missing` is a frame that was made and
 is not there, `reported` one whose scores were published without its picture."""
 
 ENDINGS: frozenset[Outcome] = frozenset(("refused", "no-image", "malformed", "failed"))
-"""Outcomes after which a chain has no next input. `over-budget` only pauses it."""
+"""Outcomes after which a chain has no next input."""
+
+PAUSES: frozenset[Outcome] = frozenset(("over-budget", "blocked"))
+"""Outcomes without a call, after which the chain waits: for money, or for the account."""
 
 PASSED: frozenset[Outcome] = frozenset(("edited", "missing", "reported"))
 """Outcomes that are nobody's failure: the frame was made, be it here or not."""
@@ -124,7 +135,25 @@ class FrameRef(Record):
 
 
 class Call(Record):
-    """What an editor told about a call."""
+    """What is known of the call that a step came from.
+
+    Attributes:
+        model: The model that the provider says has answered.
+        request_id: The provider's name of the call.
+        effective_prompt: The prompt that was really used, where the provider tells.
+        parameters: What was sent besides prompt and pictures.
+        usage: Tokens or other amounts as the provider counts them.
+        cost: Dollars.
+        basis: Where the cost comes from: `reported` by the provider, computed from its `usage`,
+            the price `rule`, or `assumed` because the answer was lost.
+        reasoning: The summary of the model's reasoning.
+        caveats: What could not be switched off and may move a number.
+        size: The size that was asked for, as `1024x1024`.
+        format: The file format that was asked for.
+        session: What a conversation needs to go on from this step.
+        task: The provider's name of a task that is polled for.
+        latency: Seconds that this call took, retries and waits before it left out.
+    """
 
     model: str | None = None
     request_id: str | None = None
@@ -132,8 +161,14 @@ class Call(Record):
     parameters: dict[str, Any] = Field(default_factory=dict)
     usage: dict[str, Any] = Field(default_factory=dict)
     cost: float | None = None
+    basis: Literal["", "reported", "usage", "rule", "assumed"] = ""
     reasoning: str | None = None
     caveats: tuple[str, ...] = ()
+    size: str | None = None
+    format: str | None = None
+    session: dict[str, Any] = Field(default_factory=dict)
+    task: dict[str, Any] = Field(default_factory=dict)
+    latency: float | None = None
 
 
 class Step(Record):
@@ -153,7 +188,9 @@ class Step(Record):
 
     def timeless(self) -> dict[str, Any]:
         """The record without what differs between two identical runs."""
-        return self.model_dump(mode="json", exclude={"started", "seconds"})
+        told = self.model_dump(mode="json", exclude={"started", "seconds"})
+        del told["call"]["latency"]
+        return told
 
 
 class ChainHeader(Record):

@@ -19,7 +19,9 @@ ConvergeBenchError                 one clear sentence; the command line prints i
     ├── EditorRefused              the editor declines this edit: data, never retried
     ├── EditorNoImage              the editor answered, without an image: data, never retried
     ├── EditorFailed               this call can never succeed: data, never retried
-    └── EditorUnavailable          try again later; the only one the runner retries
+    ├── EditorLost                 sent, perhaps billed, and no answer: never repeated blindly
+    ├── AccountBlocked             no call of this account succeeds now: its chains pause
+    └── EditorUnavailable          not billed, try again later: the runner retries
 """
 
 from __future__ import annotations
@@ -28,6 +30,10 @@ import difflib
 import os
 import re
 from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from convergebench.editor import EditReply
 
 
 class ConvergeBenchError(Exception):
@@ -115,7 +121,17 @@ class MalformedImage(ConvergeBenchError):
 
 
 class EditorError(ConvergeBenchError):
-    """Raised by an editor; the runner records it as the outcome of the step."""
+    """Raised by an editor; the runner records it as the outcome of the step.
+
+    Args:
+        message: What happened, in the provider's words where it gave some; never a key.
+        told: What the editor learnt about the call all the same (request id, model, usage, cost):
+            an EditReply without bytes.
+    """
+
+    def __init__(self, message: str, *, told: EditReply | None = None) -> None:
+        super().__init__(message)
+        self.told = told
 
 
 class EditorRefused(EditorError):
@@ -130,17 +146,50 @@ class EditorFailed(EditorError):
     """This call can never succeed (a bad request, a withdrawn model)."""
 
 
+class EditorLost(EditorError):
+    """The call was sent and may have been billed, but its answer did not come.
+
+    Args:
+        message: What happened.
+        timed_out: Whether it took too long; otherwise the connection was cut or the task vanished.
+        told: As of every EditorError.
+    """
+
+    def __init__(
+        self, message: str, *, timed_out: bool = False, told: EditReply | None = None
+    ) -> None:
+        super().__init__(message, told=told)
+        self.timed_out = timed_out
+
+
+class AccountBlocked(EditorError):
+    """No call of this account will succeed now: the day's quota, no credit, a rejected key.
+
+    Not a word about this edit: the chains of the account pause and go on with the next `run`.
+    """
+
+
 class EditorUnavailable(EditorError):
-    """The editor cannot answer now; the runner tries again.
+    """The editor cannot answer now and has not billed the call; the runner tries again.
 
     Args:
         message: What happened.
         retry_after: Seconds the editor asked us to wait, if it said so.
+        limited: Whether there were too many calls (HTTP 429), so that fewer should be in flight.
+        told: As of every EditorError.
     """
 
-    def __init__(self, message: str, *, retry_after: float | None = None) -> None:
-        super().__init__(message)
+    def __init__(
+        self,
+        message: str,
+        *,
+        retry_after: float | None = None,
+        limited: bool = False,
+        told: EditReply | None = None,
+    ) -> None:
+        super().__init__(message, told=told)
         self.retry_after = retry_after
+        self.limited = limited
 
 
 def explain(error: Exception) -> str:

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from convergebench.chain import Chain, ChainKey, Settings
+from convergebench.chain import PAUSES, Chain, ChainKey, Settings
 from convergebench.gathering.body import Run
 
 Place = tuple[str, str, Settings, int]
@@ -160,7 +160,7 @@ def _trail(chain: Chain) -> dict[int, tuple[str, str]]:
     return {
         step.step: (step.outcome, step.frame.sha256 if step.frame else "")
         for step in chain.final
-        if step.outcome != "over-budget"
+        if step.outcome not in PAUSES
     }
 
 

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from convergebench import drawing
 from convergebench.cycle import Cycle, Edit, Operation, flip, grey, pixel_box, turn
 from convergebench.editor import EditRequest, Turn
+from convergebench.editors.reference import open_editor
 from convergebench.editors.reference.operations import (
     TRANSLUCENT,
     add,
@@ -22,7 +23,6 @@ from convergebench.editors.reference.operations import (
     remove,
     toned,
 )
-from convergebench.editors.reference import open_editor
 from convergebench.errors import EditorFailed
 from convergebench.frame import Frame
 from convergebench.testing.pictures import colourful

@@ -9,9 +9,8 @@ from numpy.typing import NDArray
 
 from convergebench import drawing
 from convergebench.cycle import Cycle
-from convergebench.editors.reference import personalities
+from convergebench.editors.reference import open_editor, personalities
 from convergebench.editors.reference.media import luma
-from convergebench.editors.reference import open_editor
 from convergebench.frame import Frame, resize
 
 Walk = Callable[..., list[Frame]]

@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 
 from convergebench.cycle import Cycle, Edit, Operation
 from convergebench.editor import Editor, EditRequest
-from convergebench.editors.reference.models import MODELS
 from convergebench.editors.reference import open_editor
+from convergebench.editors.reference.models import MODELS
 from convergebench.errors import SettingsError, UnknownName
 from convergebench.frame import Frame, encode, sniff
 from convergebench.registry import PluginName

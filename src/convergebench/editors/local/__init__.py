@@ -1,0 +1,1 @@
+"""Editors that compute on this machine: diffusion pipelines and small networks."""

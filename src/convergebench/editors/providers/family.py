@@ -1,0 +1,232 @@
+"""Opening an editor of a provider by name: catalogue entry, options, key, price, abilities."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from functools import cached_property
+from importlib.util import find_spec
+from typing import Any, Final, Protocol
+
+from convergebench.editor import Abilities, Asked, Editor, EditorSpec, EditRequest, Price
+from convergebench.editors.providers.catalogue import Model, Provider, Value, shelf
+from convergebench.editors.providers.sizes import Size
+from convergebench.errors import SettingsError, UnknownName
+from convergebench.frame import encode, sniff
+from convergebench.registry import PluginName
+from convergebench.wire import Secret, check_base
+
+MIME: Final = {"png": "image/png", "jpeg": "image/jpeg", "webp": "image/webp"}
+
+
+@dataclass(frozen=True)
+class Opened:
+    """A model of a provider, ready to be called: what every adapter is made from."""
+
+    name: str
+    provider: Provider
+    model: Model
+    options: Mapping[str, Value]
+    version: str
+    base: str
+    key: Secret | None
+    lacks: str = ""
+
+    @cached_property
+    def spec(self) -> EditorSpec:
+        """What the runner needs to know."""
+        model, provider = self.model, self.provider
+        print_ = self.key.fingerprint if self.key else "no-key"
+        caveats = [*provider.caveats, *model.caveats]
+        if not model.seeds:
+            caveats.append("takes no seed")
+        return EditorSpec(
+            name=self.name,
+            version=self.version,
+            description=model.title,
+            concurrency=min(model.concurrency or provider.concurrency, provider.concurrency),
+            seconds=model.seconds,
+            pricing=self.price if self._priced else None,
+            caveats=tuple(caveats),
+            abilities=Abilities(model.seeds, model.temperature, model.resolutions, model.sessions),
+            account=f"{provider.name}/{print_}",
+            lacks=self.lacks,
+        )
+
+    @property
+    def _priced(self) -> bool:
+        return self._estimate(self._default_tier, (1024, 1024), (1024, 1024), 1, "") is not None
+
+    @property
+    def _default_tier(self) -> str:
+        return "1K" if self.model.tier == "resolution" else str(self.options[self.model.tier])
+
+    def price(self, asked: Asked) -> Price:
+        """What a call may cost. Raises SettingsError for a tier that has no price."""
+        resolution = asked.settings.resolution_at(asked.step)
+        size = self.model.size.choose(asked.width, asked.height, resolution)
+        made = (size.width, size.height) if size else (1024, 1024)
+        tier = self._default_tier
+        if self.model.tier == "resolution" and resolution != "native":
+            tier = resolution
+        pictures = asked.inputs
+        if asked.settings.session == "chat":
+            pictures += asked.step - 1  # the conversation so far is sent, or read, again
+        found = self._estimate(tier, made, made, pictures, asked.prompt)
+        if found is None:
+            raise SettingsError(f"{self.name} has no price for {tier}")
+        return found
+
+    def _estimate(
+        self, tier: str, made: tuple[int, int], sent: tuple[int, int], pictures: int, prompt: str
+    ) -> Price | None:
+        return self.model.price.estimate(
+            tier, made=made, sent=sent, pictures=pictures, prompt=prompt
+        )
+
+    def size(self, request: EditRequest) -> Size | None:
+        """The size to ask for at a step."""
+        facts = request.inputs[-1].facts
+        width, height = request.home_size or (facts.width, facts.height)
+        resolution = request.settings.resolution_at(request.step)
+        return self.model.size.choose(width, height, resolution)
+
+    def pictures(self, request: EditRequest) -> list[tuple[bytes, str, tuple[str, ...]]]:
+        """The inputs as sent: bytes, MIME type, caveats.
+
+        The bytes are sent as they are. Only a format that the model does not take is sent as PNG
+        instead, which loses nothing, and that is a caveat.
+        """
+        found: list[tuple[bytes, str, tuple[str, ...]]] = []
+        for frame in request.inputs:
+            kind = sniff(frame.data) or ""
+            if kind in self.model.accepts and kind in MIME:
+                found.append((frame.data, MIME[kind], ()))
+            else:
+                told = f"{kind or 'this format'} is not taken; the pixels were sent as PNG"
+                found.append((encode(frame.pixels), MIME["png"], (told,)))
+        return found
+
+
+class Adapter(Protocol):
+    """The class of a provider's editors."""
+
+    VERSION: str
+
+    def __call__(self, opened: Opened, /) -> Editor:
+        """An editor from an opened model."""
+        ...
+
+
+class Family:
+    """The factory behind an entry point: `provider:model,option=value`."""
+
+    def __init__(self, provider: str, adapter: Adapter) -> None:
+        self._provider: Final = provider
+        self._adapter: Final = adapter
+
+    @property
+    def models(self) -> dict[str, str]:
+        """Every model of the catalogue, with a line each."""
+        return {model.id: described(model) for model in shelf(self._provider)}
+
+    def __call__(self, model: str = "", **options: str) -> Editor:
+        """The editor of that name. A key is not needed to open it, only to call it.
+
+        Raises:
+            UnknownName: The catalogue has no such model.
+            SettingsError: It was shut down, or has no such option or value.
+        """
+        found = shelf(self._provider)
+        entry = found.by_id().get(model)
+        if entry is None:
+            raise UnknownName(
+                f"{self._provider} model",
+                model,
+                found.by_id(),
+                "Models of your own go into a catalogue file: docs/guides/models.md.",
+            )
+        if entry.shutdown and entry.shutdown <= datetime.now(UTC).date():
+            instead = f" Use {self._provider}:{entry.successor}." if entry.successor else ""
+            raise SettingsError(
+                f"{self._provider}:{model} was shut down on {entry.shutdown}.{instead}"
+            )
+        provider = found.provider
+        values = _values(f"{self._provider}:{model}", entry, options)
+        base = os.environ.get(provider.url_variable) or provider.url
+        return self._adapter(
+            Opened(
+                name=str(PluginName(self._provider, model, tuple(sorted(options.items())))),
+                provider=provider,
+                model=entry,
+                options=values,
+                version=f"{self._adapter.VERSION}-{_fingerprint(entry, values)}",
+                base=check_base(base, provider.url_variable),
+                key=_key(provider),
+                lacks=lacks(provider),
+            )
+        )
+
+
+def described(model: Model) -> str:
+    """A model in one line."""
+    end = f", shut down on {model.shutdown}" if model.shutdown else ""
+    return f"{model.title}{end}"
+
+
+def lacks(provider: Provider) -> str:
+    """Why a provider cannot be called here, and what to do; empty when it can."""
+    absent = [module for module in provider.modules if not _installed(module)]
+    if absent:
+        return (
+            f"{provider.title} needs {', '.join(absent)}: "
+            f"pip install 'convergebench[{provider.extra}]'."
+        )
+    if _key(provider) is None:
+        return f"{provider.title} needs a key: set {' or '.join(provider.keys)}."
+    return ""
+
+
+def _installed(module: str) -> bool:
+    try:
+        return find_spec(module) is not None
+    except ModuleNotFoundError:  # of a parent package
+        return False
+
+
+def _key(provider: Provider) -> Secret | None:
+    for name in provider.keys:
+        if text := os.environ.get(name, "").strip():
+            return Secret(text, name)
+    return None
+
+
+def _values(editor: str, model: Model, given: Mapping[str, str]) -> dict[str, Value]:
+    values = {name: rule.default for name, rule in model.options.items()}
+    for name, text in given.items():
+        if name not in model.options:
+            known = ", ".join(model.options) or "none"
+            raise SettingsError(f"editor {editor} has no option {name!r}. It has {known}.")
+        try:
+            values[name] = model.options[name].parse(str(text).strip())
+        except ValueError as error:
+            raise SettingsError(f"editor {editor}: option {name} {error}.") from None
+    return values
+
+
+def _fingerprint(model: Model, values: Mapping[str, Value]) -> str:
+    """Changes with anything of the catalogue entry that can change a picture."""
+    told: dict[str, Any] = {
+        "id": model.id,
+        "pins": model.pins,
+        "options": dict(values),
+        "size": model.size.model_dump(mode="json"),
+        "format": model.format,
+        "adapter": model.adapter,
+    }
+    text = json.dumps(told, sort_keys=True)
+    return hashlib.sha256(text.encode()).hexdigest()[:8]
