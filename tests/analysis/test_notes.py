@@ -140,3 +140,19 @@ def test_a_truth_without_its_source_has_no_part_in_the_floor(tmp_path: Path) -> 
     floor = gather([path]).scores
     assert "s2" not in set(floor["against"])
     assert analyze(path).floors["psnr"] == pytest.approx(-100)
+
+
+def test_answers_by_another_model_or_of_another_size_are_told(tmp_path: Path) -> None:
+    suite = write_suite(tmp_path / "suite", 2, size=16)
+    path = tmp_path / "run"
+    run(path, {"suite": str(suite), "editors": ["ref:blur"], "rounds": 1, "controls": False})
+    score(path, ["psnr", "ssim"], workers=1)
+    assert "asked for" not in told(analyze(path))
+    for number, file in enumerate(sorted((path / "chains").glob("*/*.jsonl"))):
+        header, *steps = [json.loads(line) for line in file.read_text().splitlines()]
+        for step in steps:
+            step["call"] |= {"size": "16x16" if number else "24x16", "model": f"m{number % 2}"}
+        file.write_text("".join(json.dumps(line) + "\n" for line in (header, *steps)))
+    said = told(analyze(path))
+    assert "ref:blur was answered by 2 models (m0, m1): its frames are not all of one" in said
+    assert "another size than was asked for (such as 24x16, returned 16x16)" in said

@@ -74,6 +74,10 @@ def test_calls_are_told_as_they_were_recorded(shown: Report) -> None:
             assert data["texts"][step["model"]] == HOSTILE
             assert data["texts"][step["effective"]] == HOSTILE
             assert [data["texts"][n] for n in step["caveats"]] == [HOSTILE, "resampled"]
+            assert data["texts"][step["asked"]] == "64x64 png"
+            assert data["texts"][step["request"]] == HOSTILE
+            assert data["texts"][step["basis"]] == "reported"
+        assert [step.get("lost") for step in chain["steps"]] == [None, 0.5, None, None]
     quiet = next(chain for chain in chains(data).values() if chain["editor"] == "ref:blur")
     assert "reasoning" not in quiet["steps"][0]
     assert "caveats" not in quiet["steps"][0]

@@ -93,9 +93,16 @@ def _spoil(path: Path, file: Path) -> None:
                 "caveats": [HOSTILE, "resampled"],
                 "cost": 0.039,
                 "effective_prompt": HOSTILE,
+                "request_id": HOSTILE,
+                "size": "64x64",
+                "format": "png",
+                "basis": "reported",
             }
     if header["chain"]["editor"].startswith("ref:noise"):
         header["chain"]["editor"] = HOSTILE
+        lost = {"outcome": "failed", "frame": None, "detail": "hung up"}
+        cost = {"call": {"cost": 0.5, "basis": "assumed"}}
+        steps.insert(1, {**steps[1], **lost, **cost})
     key = ChainKey.model_validate(header["chain"])
     file.unlink()
     target = RunStore.open(path).chain_path(key.id)

@@ -11,7 +11,7 @@ from convergebench.analysis.convergence import best
 from convergebench.analysis.evidence import Evidence, command
 from convergebench.analysis.findings import DIMENSIONS, HEADLINE, RANKED_BY
 from convergebench.analysis.leaderboard import NO_COMMON_CHAIN
-from convergebench.analysis.notes_on_chains import on_chains
+from convergebench.analysis.notes_on_chains import on_calls, on_chains
 from convergebench.analysis.pairs import needed_sources
 from convergebench.comparisons import FLOOR_PREFIX, PUBLISHED
 from convergebench.metric import MetricSpec
@@ -36,6 +36,7 @@ def notes_of(told: Evidence) -> list[str]:
         *_metrics(told),
         *_inert(told),
         *on_chains(told),
+        *on_calls(told),
         *told.main.gathered.problems,
         TABLE_KEY,
         told.main.on_lives,

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import re
+from typing import Final
+
 import polars as pl
 
 from convergebench.analysis.evidence import Evidence, command
@@ -9,6 +12,8 @@ from convergebench.analysis.findings import RANKED_BY
 from convergebench.analysis.presence import absent_frames, is_bare
 from convergebench.chain import count_outcomes
 from convergebench.wording import counted, shown
+
+_SIZE: Final = re.compile(r"\d+x\d+")
 
 
 def on_chains(told: Evidence) -> list[str]:
@@ -74,6 +79,29 @@ def on_chains(told: Evidence) -> list[str]:
             f"{' and '.join(RANKED_BY)} can be measured against and "
             f"{'is' if len(homeless) == 1 else 'are'} not in the ranking."
         )
+    return notes
+
+
+def on_calls(told: Evidence) -> list[str]:
+    """Where a provider answered with another model, or another size, than was asked for."""
+    notes = []
+    chains = told.whole.gathered.chains
+    for editor in dict.fromkeys(chain.key.editor for chain in chains):
+        steps = [s for chain in chains if chain.key.editor == editor for s in chain.final]
+        models = list(dict.fromkeys(s.call.model for s in steps if s.call.model))
+        if len(models) > 1:
+            notes.append(
+                f"{editor} was answered by {len(models)} models ({shown(models)}): its frames are "
+                "not all of one make."
+            )
+        sized = [s for s in steps if s.frame and s.call.size and _SIZE.fullmatch(s.call.size)]
+        other = [s for s in sized if s.frame and s.call.size != f"{s.frame.width}x{s.frame.height}"]
+        if other and (frame := other[0].frame):
+            notes.append(
+                f"{editor}: {len(other)} of {counted(len(sized), 'frame')} "
+                f"{'has' if len(other) == 1 else 'have'} another size than was asked for (such as "
+                f"{other[0].call.size}, returned {frame.width}x{frame.height})."
+            )
     return notes
 
 

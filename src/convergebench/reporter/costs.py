@@ -20,6 +20,7 @@ class Cost:
     frames: int
     attempts: int
     dollars: float | None
+    assumed: float
     unpriced: int
     seconds: float
 
@@ -59,6 +60,7 @@ def costs_of(chains: Sequence[Chain], inks: Mapping[str, Ink]) -> list[Cost]:
                 frames=sum(step.outcome == "edited" for step in called),
                 attempts=sum(step.attempts for step in called),
                 dollars=sum(prices) if prices else None,
+                assumed=sum(s.call.cost or 0.0 for s in called if s.call.basis == "assumed"),
                 unpriced=len(called) - len(prices),
                 seconds=sum(step.seconds for step in called),
             )

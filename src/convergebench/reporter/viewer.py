@@ -194,6 +194,8 @@ def _chain(
             continue
         resolution = chain.key.settings.resolution_at(number)
         told.append(_step(step, "" if resolution == "native" else resolution, pictures, texts))
+        if lost := lost_cost(chain, step):
+            told[-1]["lost"] = lost
         if values := known.get(number):
             told[-1]["scores"] = [_rounded(values.get(name)) for name in scores.specs]
     homes = [_home(cycle.home(number), chain) for number in range(len(told) + 1)]
@@ -210,6 +212,12 @@ def _chain(
     }
 
 
+def lost_cost(chain: Chain, step: Step) -> float:
+    """Dollars of the calls for this step that came to nothing before the one that is shown."""
+    same = [one for one in chain.steps if one.step == step.step and one is not step]
+    return sum(one.call.cost or 0.0 for one in same)
+
+
 def _step(
     step: Step, resolution: str, pictures: Mapping[str, Picture], texts: _Texts
 ) -> dict[str, Any]:
@@ -224,6 +232,9 @@ def _step(
         "reasoning": call.reasoning,
         "parameters": _listed(call.parameters),
         "usage": _listed(call.usage),
+        "asked": " ".join(word for word in (call.size, call.format) if word),
+        "request": call.request_id,
+        "basis": call.basis,
     }
     told: dict[str, Any] = {
         "outcome": "" if step.outcome == "edited" else step.outcome,

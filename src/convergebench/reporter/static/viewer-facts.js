@@ -9,7 +9,7 @@ ConvergeBench.facts = (element, file) => {
   const number = (value) => (typeof value === "number" ? String(value).replace("-", "−") : value);
 
   const spent = (chain, step) =>
-    chain.steps.slice(0, step).reduce((sum, one) => sum + (one.cost || 0), 0);
+    chain.steps.slice(0, step).reduce((sum, one) => sum + (one.cost || 0) + (one.lost || 0), 0);
 
   function list(texts) {
     const made = element("ul");
@@ -26,14 +26,16 @@ ConvergeBench.facts = (element, file) => {
       ["Outcome", (s) => (at === 0 ? "the source" : s.outcome || "edited")],
       ["Why", (s) => text(s.detail)],
       ["Sent instead", (s) => text(s.effective)],
-      ["Asked for", (s) => s.resolution],
+      ["Asked for", (s) => [s.resolution, text(s.asked)].filter(Boolean).join(", ")],
       ["Returned", (s) => (s.frame ? returned(s.frame, text) : "")],
       ["Picture", (s) => texts(s.frame && s.frame.notes).join("; ")],
-      ["Cost", (s) => (s.cost === undefined ? "" : dollars(s.cost))],
+      ["Cost", (s) => (s.cost === undefined ? "" : [dollars(s.cost), text(s.basis)].filter(Boolean).join(", "))],
+      ["Lost calls", (s) => (s.lost ? dollars(s.lost) : "")],
       ["Cost so far", (s, chain) => (spent(chain, at) ? dollars(spent(chain, at)) : "")],
       ["Took", (s) => (s.seconds ? seconds(s.seconds) : "")],
       ["Calls made", (s) => s.attempts],
       ["Model", (s) => text(s.model)],
+      ["Request", (s) => text(s.request)],
       ["Seed", (s) => s.seed],
       ["Settings", (s) => text(s.parameters)],
       ["Usage", (s) => text(s.usage)],
