@@ -208,7 +208,13 @@ def _with(
             )
         if name == provider:
             known = models.get(entry.get("id"), {})
-            base = models.get(entry.get("like"), {})
+            like = entry.get("like")
+            if like is not None and like not in models:
+                raise SettingsError(
+                    f"{path}: model {entry.get('id')!r} is to be like {like!r}, but {provider} has "
+                    f"no such model; it has {', '.join(models)}"
+                )
+            base = models.get(like, {})
             own = {k: v for k, v in entry.items() if k not in ("provider", "like")}
             models[entry.get("id")] = _merged(_merged(base, known), own)
     return {**table, "model": list(models.values())}
