@@ -14,15 +14,14 @@ from __future__ import annotations
 import datetime
 import email.utils
 import hashlib
-import ipaddress
 import json
-import socket
+import ssl
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
-from urllib.parse import urljoin, urlsplit
 
+from convergebench.addresses import Forbidden, check_base, is_near, permitted
 from convergebench.errors import (
     AccountBlocked,
     EditorError,
@@ -32,16 +31,32 @@ from convergebench.errors import (
     SettingsError,
     scrub,
 )
+from convergebench.transport import TooLarge, careful
 
 if TYPE_CHECKING:
     import httpx2
 
+__all__ = [
+    "MAX_BODY",
+    "Secret",
+    "Told",
+    "TooLarge",
+    "Unreadable",
+    "Wire",
+    "check_base",
+    "client",
+    "complaint",
+    "download",
+    "is_near",
+    "network_fault",
+    "retry_after",
+]
+
 MAX_BODY: Final = 128 << 20
 """Bytes that an answer may have: a 4K PNG in base64, with room."""
-CONNECT_SECONDS: Final = 15.0
 HOPS: Final = 5
+FIRST_WAIT: Final = 0.2
 _SHOWN: Final = 600
-_LOOPBACK: Final = frozenset({"localhost", "127.0.0.1", "::1"})
 
 
 class Secret:
@@ -51,7 +66,8 @@ class Secret:
 
     def __init__(self, text: str, name: str = "key") -> None:
         if not all(33 <= ord(letter) <= 126 for letter in text):
-            raise SettingsError(f"{name} holds a space or a letter that no header can carry")
+            which = "the key" if name == "key" else name
+            raise SettingsError(f"{which} holds a space or a letter that no header can carry")
         self._text = text
         self.name: Final = name
 
@@ -73,90 +89,44 @@ class Secret:
         return f"<{self.name}>"
 
 
-def is_near(url: str) -> bool:
-    """Whether an address is on this machine."""
-    return urlsplit(url).hostname in _LOOPBACK
-
-
-def check_base(url: str, where: str) -> str:
-    """A base address that a key may be sent to: https, or http to this machine.
-
-    Raises:
-        SettingsError: It is none, and `where` it was set.
-    """
-    try:
-        parts = urlsplit(url.strip())
-        legal = bool(parts.hostname) and parts.port != 0 and not parts.query and not parts.fragment
-    except ValueError:
-        legal = False
-    if legal and (parts.username or parts.password):
-        raise SettingsError(f"{where}: an address may not hold a name or password")
-    if not legal or parts.scheme not in ("http", "https"):
-        raise SettingsError(f"{where}: {url!r} is no address. Write it as in https://api.host/v1.")
-    if parts.scheme == "http" and not is_near(url):
-        raise SettingsError(f"{where}: keys go over https only, got {url!r}")
-    return url.strip().rstrip("/")
-
-
-def client(base: str, *, timeout: float, max_bytes: int = MAX_BODY) -> httpx2.Client:
+def client(base: str, *, timeout: float, max_bytes: int | None = None) -> httpx2.Client:
     """An HTTP client for one provider, for SDKs too: bounded answers, no kept connections."""
-    import httpx2
-
-    class Bounded(httpx2.HTTPTransport):
-        def handle_request(self, request: httpx2.Request) -> httpx2.Response:
-            response = super().handle_request(request)
-            stream = response.stream
-            if isinstance(stream, httpx2.SyncByteStream):
-                response.stream = _bounded(stream, max_bytes)
-            return response
-
-    limits = httpx2.Limits(max_keepalive_connections=0)
-    return httpx2.Client(
-        transport=Bounded(limits=limits, trust_env=not is_near(base)),
-        timeout=httpx2.Timeout(timeout, connect=min(timeout, CONNECT_SECONDS)),
-        follow_redirects=False,
-        trust_env=not is_near(base),
-    )
-
-
-def _bounded(stream: httpx2.SyncByteStream, most: int) -> httpx2.SyncByteStream:
-    import httpx2
-
-    class Stream(httpx2.SyncByteStream):
-        def __iter__(self) -> Iterator[bytes]:
-            count = 0
-            for piece in stream:
-                count += len(piece)
-                if count > most:
-                    raise TooLarge(f"an answer of more than {most / 2**20:.0f} MiB")
-                yield piece
-
-        def close(self) -> None:
-            stream.close()
-
-    return Stream()
-
-
-class TooLarge(Exception):
-    """An answer that is larger than any picture we ask for."""
+    return careful(base, timeout, MAX_BODY if max_bytes is None else max_bytes)
 
 
 def network_fault(error: BaseException, what: str) -> EditorError:
-    """What an exception of httpx2, or of an SDK on top of it, means for a paid call."""
+    """What an exception of httpx2, or of an SDK on top of it, means for a paid call.
+
+    What was not sent whole is EditorUnavailable, a timeout or a cut after that EditorLost. A
+    certificate that cannot be trusted is AccountBlocked: nothing was sent, nothing will be until
+    somebody looks, and it says nothing about the edit. A request that cannot be written at all is
+    EditorFailed. Raise it `from None`: the exceptions of SDKs hold headers.
+    """
     import httpx2
 
     chain: list[BaseException] = []
     cause: BaseException | None = error
-    while cause is not None and cause not in chain:
+    while cause is not None and not any(cause is seen for seen in chain):
         chain.append(cause)
         cause = cause.__cause__ or cause.__context__
+
+    def among(*kinds: type[BaseException]) -> bool:
+        return any(isinstance(e, kinds) for e in chain)
+
     said = scrub(next((str(e) for e in reversed(chain) if str(e)), type(error).__name__))[:_SHOWN]
-    unsent = (httpx2.ConnectError, httpx2.ConnectTimeout, httpx2.PoolTimeout, httpx2.WriteError)
-    if any(isinstance(e, TooLarge) for e in chain):
+    if among(TooLarge):
         return EditorLost(f"{what} sent {said}")
-    if any(isinstance(e, unsent) for e in chain):
+    if among(ssl.SSLCertVerificationError):
+        return AccountBlocked(f"{what} cannot prove who it is, so nothing was sent: {said}")
+    if among(ImportError):  # a SOCKS proxy needs another package
+        return AccountBlocked(f"cannot reach {what}: {said}")
+    if among(httpx2.InvalidURL, httpx2.UnsupportedProtocol, httpx2.LocalProtocolError):
+        return EditorFailed(f"{what} cannot be asked that: {said}")
+    if among(httpx2.ConnectError, httpx2.ConnectTimeout, httpx2.PoolTimeout, httpx2.ProxyError):
         return EditorUnavailable(f"cannot reach {what}: {said}")
-    if any(isinstance(e, httpx2.TimeoutException | TimeoutError) for e in chain):
+    if among(httpx2.WriteError, httpx2.WriteTimeout):
+        return EditorUnavailable(f"{what} did not take the whole request: {said}")
+    if among(httpx2.TimeoutException, TimeoutError):
         return EditorLost(f"no answer from {what} in time", timed_out=True)
     return EditorLost(f"{what} hung up: {said}")
 
@@ -199,7 +169,7 @@ class Wire:
         what: str,
         headers: Mapping[str, str] | None = None,
         key: Secret | None = None,
-        max_bytes: int = MAX_BODY,
+        max_bytes: int | None = None,
     ) -> None:
         self.base: Final = base
         self.what: Final = what
@@ -245,28 +215,27 @@ class Wire:
         headers: Mapping[str, str] | None,
     ) -> Told:
         url = path if "://" in path else self.base + path
-        end = time.monotonic() + timeout
-        pieces: list[bytes] = []
+        if not url.startswith("https://") and not (is_near(url) and is_near(self.base)):
+            raise EditorLost(
+                f"{self.what} gives an address that is not https; keys do not go there"
+            )
         try:
-            with (
-                client(self.base, timeout=timeout, max_bytes=self._max) as http,
-                http.stream(
+            with client(url, timeout=timeout, max_bytes=self._max) as http:
+                response = http.request(
                     method, url, json=body, headers={**self._headers, **(headers or {})}
-                ) as response,
-            ):
-                for piece in response.iter_bytes():
-                    pieces.append(piece)
-                    if time.monotonic() > end:  # a trickle resets the library's own timeout
-                        raise TimeoutError
+                )
         except Exception as error:  # httpx2's kinds, ours, and what a broken stream raises
             raise self._named(network_fault(error, self.what)) from None
-        data = b"".join(pieces)
+        data = response.content
         try:
             parsed = json.loads(data)
-        except ValueError:
+        except (ValueError, RecursionError):
             parsed = None
-        line = " ".join(data[:4000].decode("utf-8", "replace").split())
-        return Told(response.status_code, dict(response.headers), parsed, self.scrub(line)[:_SHOWN])
+        words = data[:4000].decode("utf-8", "replace").split()
+        if len(data) > 4000:
+            words = words[:-1]  # half a key could not be scrubbed
+        line = self.scrub(" ".join(words))[:_SHOWN]
+        return Told(response.status_code, dict(response.headers), parsed, line)
 
     def _named(self, error: EditorError) -> EditorError:
         error.args = (self.scrub(str(error)),)
@@ -305,72 +274,87 @@ def retry_after(headers: Mapping[str, str]) -> float | None:
     return None
 
 
+class Unreadable(EditorLost):
+    """A picture whose address will never be read: it has expired, is forbidden, too large."""
+
+
 def download(
-    url: str, *, what: str, near: bool, timeout: float, max_bytes: int = MAX_BODY, tries: int = 3
+    url: str,
+    *,
+    what: str,
+    near: bool,
+    timeout: float,
+    max_bytes: int | None = None,
+    tries: int = 3,
 ) -> bytes:
     """A picture that a provider gives the address of; without keys, checked at every hop.
 
     Only https, or http to this machine when the provider itself is there (`near`); never to a
-    private network. Reading costs nothing, so what is cut off is read again.
+    private network. The connection goes to the very address that was checked, and the certificate
+    is checked against the name; where a proxy of the environment is in between, it looks the name
+    up, and that cannot be had. Reading costs nothing, so what is cut off is read again.
 
     Raises:
-        EditorLost: It cannot be had: the picture was paid for all the same.
+        EditorLost: It was not had: the picture was paid for all the same.
+        Unreadable: Nor will it ever be.
     """
     end = time.monotonic() + timeout
     problem = ""
-    for _ in range(tries):
-        left = end - time.monotonic()
-        if left <= 0:
-            raise EditorLost(f"{what}: the picture was not downloaded in time", timed_out=True)
+    for number in range(tries):
+        if number:
+            time.sleep(max(0.0, min(FIRST_WAIT * number, end - time.monotonic())))
         try:
-            return _fetched(url, near, left, max_bytes)
-        except _Forbidden as error:
-            raise EditorLost(f"{what}: the picture is not downloaded: {error}") from None
+            return _fetched(url, near, end, max_bytes, number)
+        except (Forbidden, TooLarge) as error:
+            raise Unreadable(f"{what}: the picture is not downloaded: {error}") from None
         except Exception as error:  # cut off, reset, 5xx: the address still stands
-            problem = scrub(str(error) or type(error).__name__)
-            time.sleep(min(0.2, max(0.0, end - time.monotonic())))
-    raise EditorLost(f"{what}: the picture cannot be downloaded: {problem[:_SHOWN]}")
+            problem = scrub(str(error) or type(error).__name__)[:_SHOWN]
+        if time.monotonic() >= end:
+            raise EditorLost(f"{what}: the picture was not downloaded in time", timed_out=True)
+    raise EditorLost(f"{what}: the picture cannot be downloaded: {problem}")
 
 
-class _Forbidden(Exception):
-    pass
-
-
-def _fetched(url: str, near: bool, timeout: float, max_bytes: int) -> bytes:
+def _fetched(url: str, near: bool, end: float, max_bytes: int | None, number: int) -> bytes:
+    """Follow an address to its picture; the n-th try takes the n-th address of each host."""
     import httpx2
 
-    for _ in range(HOPS):
-        _permit(url, near)
-        with (
-            client(url, timeout=timeout, max_bytes=max_bytes) as http,
-            http.stream("GET", url) as response,
-        ):
-            if response.is_redirect:
-                url = urljoin(url, response.headers["location"])
-                continue
-            if response.status_code in (403, 404, 410):
-                raise _Forbidden(f"its address has expired (HTTP {response.status_code})")
-            if response.status_code != 200:
-                raise httpx2.HTTPError(f"HTTP {response.status_code}")
-            try:
-                return b"".join(response.iter_bytes())
-            except TooLarge as error:
-                raise _Forbidden(str(error)) from None
-    raise _Forbidden(f"more than {HOPS} redirects")
-
-
-def _permit(url: str, near: bool) -> None:
-    """Raise _Forbidden unless an address may be read."""
-    parts = urlsplit(url)
-    host = parts.hostname or ""
-    if near and host in _LOOPBACK and parts.scheme in ("http", "https"):
-        return
-    if parts.scheme != "https":
-        raise _Forbidden(f"{parts.scheme}://{host} is not https")
     try:
-        found = socket.getaddrinfo(host, parts.port or 443, type=socket.SOCK_STREAM)
-    except OSError:
-        raise ConnectionError(f"{host} is not known") from None
-    private = [a[4][0] for a in found if not ipaddress.ip_address(a[4][0]).is_global]
-    if private:
-        raise _Forbidden(f"{host} is in a private network")
+        place = httpx2.URL(url)
+        for _ in range(HOPS):
+            status, target, data = _hop(place, near, end, max_bytes, number)
+            if target is None:
+                break
+            following = place.join(target)
+            if place.scheme == "https" and following.scheme != "https":
+                raise Forbidden(f"it leads from https to {following.scheme}")
+            place = following
+        else:
+            raise Forbidden(f"more than {HOPS} redirects")
+    except httpx2.InvalidURL:
+        raise Forbidden("its address is none") from None
+    if status in (401, 403, 404, 410):
+        raise Forbidden(f"its address has expired (HTTP {status})")
+    if status != 200:
+        raise httpx2.HTTPError(f"HTTP {status}")
+    return data
+
+
+def _hop(
+    place: httpx2.URL, near: bool, end: float, max_bytes: int | None, number: int
+) -> tuple[int, str | None, bytes]:
+    """One request: its status, where it leads on to, its body."""
+    found = permitted(place, near)
+    left = max(0.001, end - time.monotonic())
+    pinned = place.copy_with(host=found[number % len(found)]) if found else place
+    with (
+        client(str(place), timeout=left, max_bytes=max_bytes) as http,
+        http.stream(
+            "GET",
+            pinned,
+            headers={"host": place.netloc.decode("ascii")},
+            extensions={"sni_hostname": place.raw_host.decode("ascii")},
+        ) as response,
+    ):
+        if response.is_redirect:
+            return response.status_code, response.headers.get("location", ""), b""
+        return response.status_code, None, response.read()

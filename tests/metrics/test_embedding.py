@@ -14,10 +14,10 @@ from convergebench import testcard
 from convergebench.errors import MetricUnavailable
 from convergebench.metric import LiftedMetric, NoScore, Picture, StepView
 from convergebench.metrics.embedding import SPEC, Similarity, effnet_lite0, prepare
-from convergebench.metrics.network import Session
+from convergebench.network import Session
 from convergebench.testing.metrics import check_metric
 from tests.metrics.pairs import CHANGES, scene
-from tests.metrics.test_network import slow_conv
+from tests.test_network import slow_conv
 
 Array = NDArray[Any]
 

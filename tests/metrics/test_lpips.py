@@ -33,7 +33,7 @@ from convergebench.metrics.lpips import (
 )
 from convergebench.testing.metrics import check_metric
 from tests.metrics.pairs import CHANGES, scene
-from tests.metrics.test_network import slow_conv, slow_pool
+from tests.test_network import slow_conv, slow_pool
 
 Pixels = NDArray[np.uint8]
 Array = NDArray[Any]

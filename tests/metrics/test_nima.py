@@ -15,7 +15,7 @@ from convergebench.metric import LiftedMetric, Picture, StepView
 from convergebench.metrics.nima import SPEC, Liking, nima_mobilenet, prepare
 from convergebench.testing.metrics import check_metric
 from tests.metrics.pairs import scene
-from tests.metrics.test_network import slow_conv
+from tests.test_network import slow_conv
 
 Array = NDArray[Any]
 

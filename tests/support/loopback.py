@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import contextlib
+import datetime
 import json
 import socket
+import ssl
 import struct
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
 from typing import Any
 
 
@@ -37,6 +40,7 @@ class Reply:
         cut: Hang up (with a reset) after so many bytes of the body; 0 is before any.
         delay: Seconds before the answer begins.
         length: The content-length to announce, where it is not the true one.
+        pace: Seconds before each byte of the body, for a server that trickles.
     """
 
     body: Any = b""
@@ -45,6 +49,7 @@ class Reply:
     cut: int | None = None
     delay: float = 0.0
     length: int | None = None
+    pace: float = 0.0
 
     @property
     def data(self) -> bytes:
@@ -52,9 +57,16 @@ class Reply:
 
 
 class Loopback:
-    """The server. `log` holds every request in the order they came."""
+    """The server. `log` holds every request in the order they came.
 
-    def __init__(self, answer: Callable[[Received], Reply]) -> None:
+    Args:
+        answer: What to answer to a request.
+        tls: The certificate to show, for https.
+    """
+
+    def __init__(
+        self, answer: Callable[[Received], Reply], tls: ssl.SSLContext | None = None
+    ) -> None:
         self.log: list[Received] = []
         self._answer = answer
         self._lock = threading.Lock()
@@ -87,13 +99,20 @@ class Loopback:
                 pass  # whoever hung up is not our concern
 
         self._server = Server(("127.0.0.1", 0), Handler)
+        self._scheme = "http" if tls is None else "https"
+        if tls is not None:
+            self._server.socket = tls.wrap_socket(self._server.socket, server_side=True)
         self._thread = threading.Thread(
             target=self._server.serve_forever, kwargs={"poll_interval": 0.05}, daemon=True
         )
 
     @property
     def url(self) -> str:
-        return f"http://127.0.0.1:{self._server.server_address[1]}"
+        return f"{self._scheme}://127.0.0.1:{self.port}"
+
+    @property
+    def port(self) -> int:
+        return int(self._server.server_address[1])
 
     @staticmethod
     def _send(handler: BaseHTTPRequestHandler, reply: Reply) -> None:
@@ -109,8 +128,12 @@ class Loopback:
             length = len(data) if reply.length is None else reply.length
             handler.send_header("content-length", str(length))
             handler.end_headers()
-            handler.wfile.write(data if reply.cut is None else data[: reply.cut])
-            handler.wfile.flush()
+            data = data if reply.cut is None else data[: reply.cut]
+            step = 1 if reply.pace else max(1, len(data))
+            for start in range(0, len(data), step):
+                time.sleep(reply.pace)
+                handler.wfile.write(data[start : start + step])
+                handler.wfile.flush()
         if reply.cut is not None or reply.length is not None:
             linger = struct.pack("ii", 1, 0)  # a reset, not a goodbye
             if reply.cut is not None:
@@ -127,7 +150,40 @@ class Loopback:
 
 
 @contextlib.contextmanager
-def serving(answer: Callable[[Received], Reply]) -> Iterator[Loopback]:
+def serving(
+    answer: Callable[[Received], Reply], tls: ssl.SSLContext | None = None
+) -> Iterator[Loopback]:
     """A server for the length of a test."""
-    with Loopback(answer) as server:
+    with Loopback(answer, tls) as server:
         yield server
+
+
+def certificate(folder: Path, name: str) -> ssl.SSLContext:
+    """A server's certificate for a name, signed by itself; `name.pem` is what to trust."""
+    from cryptography import x509
+    from cryptography.hazmat.primitives import hashes, serialization
+    from cryptography.hazmat.primitives.asymmetric import ec
+
+    key = ec.generate_private_key(ec.SECP256R1())
+    who = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, name)])
+    now = datetime.datetime.now(datetime.UTC)
+    signed = (
+        x509.CertificateBuilder()
+        .subject_name(who)
+        .issuer_name(who)
+        .public_key(key.public_key())
+        .serial_number(x509.random_serial_number())
+        .not_valid_before(now - datetime.timedelta(days=1))
+        .not_valid_after(now + datetime.timedelta(days=1))
+        .add_extension(x509.SubjectAlternativeName([x509.DNSName(name)]), critical=False)
+        .sign(key, hashes.SHA256())
+    )
+    pem = serialization.Encoding.PEM
+    private = key.private_bytes(
+        pem, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
+    )
+    (folder / f"{name}.pem").write_bytes(signed.public_bytes(pem))
+    (folder / f"{name}.key").write_bytes(private)
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(folder / f"{name}.pem", folder / f"{name}.key")
+    return context

@@ -36,8 +36,8 @@ from convergebench.metric import (
     Picture,
     StepView,
 )
-from convergebench.metrics.network import Graph, Session, fold_norm
 from convergebench.metrics.pair import pair
+from convergebench.network import Graph, Session, fold_norm
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -38,8 +38,8 @@ import numpy as np
 
 from convergebench import weights
 from convergebench.metric import KnownAnswer, LiftedMetric, MetricSpec, Needs, Picture, StepView
-from convergebench.metrics.network import Graph, Session
 from convergebench.metrics.pair import pair
+from convergebench.network import Graph, Session
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

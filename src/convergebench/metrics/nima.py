@@ -28,7 +28,7 @@ from PIL import Image
 
 from convergebench import weights
 from convergebench.metric import KnownAnswer, LiftedMetric, MetricSpec, Needs, Picture, StepView
-from convergebench.metrics.network import Graph, Session, fold_norm
+from convergebench.network import Graph, Session, fold_norm
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

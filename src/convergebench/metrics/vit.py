@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 import numpy as np
 
 from convergebench.errors import MetricUnavailable
-from convergebench.metrics.network import Graph, Session
+from convergebench.network import Graph, Session
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

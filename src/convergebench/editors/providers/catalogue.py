@@ -201,6 +201,8 @@ def _with(
     models = {entry["id"]: entry for entry in table["model"]}
     for entry in theirs.get("model", []):
         name = str(entry.get("provider", ""))
+        if name == "local":  # those of `convergebench.editors.local`
+            continue
         if name not in providers():
             raise SettingsError(
                 f"{path}: a [[model]] has provider {name!r}, expected one of "

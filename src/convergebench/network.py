@@ -1,6 +1,6 @@
 """Small networks without a deep-learning framework: an ONNX graph written in code, and its session.
 
-A metric that needs a network describes it layer by layer, with its weights as NumPy arrays, and
+What needs a network describes it layer by layer, with its weights as NumPy arrays, and
 runs it with ONNX Runtime:
 
     graph = Graph()
@@ -27,6 +27,7 @@ starts in a fraction of a second; there is no intermediate file, because the gra
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 import cv2
@@ -245,6 +246,18 @@ class Graph:
         return bytes(model.SerializeToString())
 
 
+class Stored:
+    """An ONNX file as it is, in the place of a graph written in code."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self.weights: Final[dict[str, NDArray[Any]]] = {}
+
+    def serialised(self) -> bytes:
+        """The file's bytes, which hold the large arrays too."""
+        return self._path.read_bytes()
+
+
 def _pads(padding: int | tuple[int, int, int, int]) -> list[int]:
     return [padding] * 4 if isinstance(padding, int) else list(padding)
 
@@ -274,7 +287,7 @@ class Session:
     outputs. Sessions may be used by several threads at once.
     """
 
-    def __init__(self, graph: Graph, *, threads: int | None = None) -> None:
+    def __init__(self, graph: Graph | Stored, *, threads: int | None = None) -> None:
         import onnxruntime
 
         # Its messages go to stderr, past Python; whatever goes wrong is raised anyway.

@@ -12,7 +12,7 @@ import pytest
 from numpy.typing import NDArray
 from scipy import signal, special
 
-from convergebench.metrics.network import INLINE_BYTES, Graph, Session, fold_norm
+from convergebench.network import INLINE_BYTES, Graph, Session, fold_norm
 
 Array = NDArray[Any]
 

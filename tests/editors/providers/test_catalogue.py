@@ -1,0 +1,149 @@
+"""The catalogue and what users may change of it; every entry that ships is sound."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from convergebench.chain import Settings
+from convergebench.editor import Asked
+from convergebench.editors.providers.catalogue import Model, OptionRule, providers, shelf
+from convergebench.errors import SettingsError, UnknownName
+from convergebench.registry import open_editor
+from tests.editors.providers.speakers import NAMES
+
+ENTRIES = [(name, model) for name in providers() for model in shelf(name)]
+ALIVE = [(name, model) for name, model in ENTRIES if not model.shutdown]
+
+
+def test_every_provider_has_its_file() -> None:
+    assert providers() == sorted(NAMES)
+    for name in providers():
+        found = shelf(name)
+        assert found.provider.name == name
+        assert found.provider.keys
+        assert found.provider.url.startswith("https://")
+        assert found.provider.verified, "what it was tried against is said"
+        assert len(found.by_id()) == len(found.model), "no id twice"
+        assert any(not model.shutdown for model in found), "something to call"
+
+
+@pytest.mark.parametrize(("name", "model"), ENTRIES, ids=lambda e: getattr(e, "id", e))
+def test_every_entry_says_where_it_comes_from(name: str, model: Model) -> None:
+    assert model.title
+    assert model.source
+    assert model.price.source or model.shutdown
+    if model.successor:
+        assert model.successor in shelf(name).by_id()
+    assert model.tier == "resolution" or model.tier in model.options
+
+
+@pytest.mark.parametrize(("name", "model"), ALIVE, ids=lambda e: getattr(e, "id", e))
+def test_every_living_model_opens_without_a_key_and_has_a_price(name: str, model: Model) -> None:
+    spec = open_editor(f"{name}:{model.id}").spec
+    assert spec.account
+    assert spec.lacks
+    assert spec.version
+    for resolution in ("native", *model.resolutions):
+        settings = Settings.model_validate({"resolution": resolution})
+        price = spec.price_of(Asked(settings, 1, 512, 512, "Make the sky pink."))
+        assert price is not None, "a price, or nobody could set a budget"
+        assert 0 < price.low <= price.expected <= price.high < 5
+
+
+@pytest.fixture
+def own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    path = tmp_path / "models.toml"
+    monkeypatch.setenv("CONVERGEBENCH_MODELS", str(path))
+    return path
+
+
+def test_a_user_adds_a_model_like_another(own: Path) -> None:
+    known = next(model for name, model in ALIVE if name == "bfl")
+    own.write_text(
+        f'[[model]]\nprovider = "bfl"\nid = "flux-9"\nlike = "{known.id}"\ntitle = "FLUX 9"\n'
+        'price = { image = { "*" = 0.5 }, source = "my contract" }\n'
+    )
+    added = shelf("bfl").by_id()["flux-9"]
+    assert added.size == known.size
+    assert added.price.image == {"*": 0.5}
+    spec = open_editor("bfl:flux-9").spec
+    price = spec.price_of(Asked(Settings(), 1, 512, 512))
+    assert price is not None
+    assert price.expected == 0.5
+    assert "flux-9" not in shelf("fal").by_id()
+
+
+def test_a_user_changes_a_price_and_the_version_stays(own: Path) -> None:
+    known = next(model for name, model in ALIVE if name == "qwen")
+    own.write_text("")
+    before = open_editor(f"qwen:{known.id}").spec
+    own.write_text(
+        f'[[model]]\nprovider = "qwen"\nid = "{known.id}"\nprice = {{ image = {{ "*" = 9.0 }} }}\n'
+    )
+    os.utime(own, (1, 1))
+    after = open_editor(f"qwen:{known.id}").spec
+    asked = Asked(Settings(), 1, 512, 512)
+    assert after.price_of(asked) != before.price_of(asked)
+    assert after.version == before.version, "a price moves no pixel"
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("[[model]\n", "is not valid TOML"),
+        ('[[model]]\nprovider = "acme"\nid = "x"\n', "has provider 'acme', expected one of"),
+        ("[other]\nx = 1\n", r"expected \[\[model\]\] tables"),
+        ('[[model]]\nprovider = "bfl"\nid = "x"\n', "is missing"),
+        ('[[model]]\nprovider = "bfl"\nid = "x"\nlike = "nope"\ntitle = "t"\n', "no such model"),
+    ],
+)
+def test_a_wrong_file_is_one_sentence(own: Path, text: str, message: str) -> None:
+    own.write_text(text)
+    with pytest.raises(SettingsError, match=message):
+        open_editor("bfl:x")
+
+
+def test_a_missing_file_is_said(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("CONVERGEBENCH_MODELS", str(tmp_path / "no.toml"))
+    with pytest.raises(SettingsError, match=r"no.toml, which is no file"):
+        shelf("bfl")
+
+
+def test_an_unknown_model_offers_near_ones() -> None:
+    name, model = ALIVE[0]
+    with pytest.raises(UnknownName, match="Did you mean"):
+        open_editor(f"{name}:{model.id}x")
+
+
+def test_a_model_that_was_shut_down_names_its_successor(own: Path) -> None:
+    known = next(model for name, model in ALIVE if name == "bfl")
+    own.write_text(
+        f'[[model]]\nprovider = "bfl"\nid = "old"\nlike = "{known.id}"\n'
+        f'shutdown = 2020-01-01\nsuccessor = "{known.id}"\n'
+    )
+    with pytest.raises(SettingsError, match=f"shut down on 2020-01-01. Use bfl:{known.id}"):
+        open_editor("bfl:old")
+
+
+@pytest.mark.parametrize(
+    ("rule", "text", "value"),
+    [
+        (OptionRule(default="low", choices=("low", "high")), "high", "high"),
+        (OptionRule(default=True), "false", False),
+        (OptionRule(default=4, low=1, high=50), "28", 28),
+        (OptionRule(default=4.5, low=1, high=10), "2", 2.0),
+    ],
+)
+def test_options_are_read_by_their_kind(rule: OptionRule, text: str, value: object) -> None:
+    assert rule.parse(text) == value
+    with pytest.raises(ValueError, match="must be"):
+        rule.parse("nonsense")
+
+
+def test_an_unknown_option_is_one_sentence() -> None:
+    name, model = ALIVE[0]
+    with pytest.raises(SettingsError, match="has no option 'colour'"):
+        open_editor(f"{name}:{model.id},colour=red")
