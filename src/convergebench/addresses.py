@@ -106,8 +106,6 @@ def _is_public(address: _Address) -> bool:
         inner = [a for a in wrapped if a is not None]
         if address in _NAT64:
             inner.append(ipaddress.IPv4Address(int(address) & 0xFFFFFFFF))
-        if address.ipv4_mapped is not None:
-            return _is_public(address.ipv4_mapped)
     plain = address.is_global and not address.is_multicast and not address.is_unspecified
     return plain and all(_is_public(a) for a in inner)
 

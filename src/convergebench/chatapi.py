@@ -12,8 +12,6 @@ calls fail at once, for `PAUSE` seconds, then it is tried again.
 from __future__ import annotations
 
 import base64
-import datetime
-import email.utils
 import json
 import random
 import threading
@@ -25,6 +23,7 @@ from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import urlsplit
 
 from convergebench.errors import SettingsError, scrub
+from convergebench.wire import Secret, is_near, retry_after
 
 if TYPE_CHECKING:
     import httpx2
@@ -40,7 +39,6 @@ PAUSE: Final = 60.0
 
 _TEMPORARY: Final = frozenset({408, 409, 425, 429})
 _GENERAL: Final = frozenset({401, 402, 403, 404})
-_LOOPBACK: Final = frozenset({"localhost", "127.0.0.1", "::1"})
 _SHOWN: Final = 300
 
 
@@ -137,9 +135,7 @@ class ChatApi:
         deadline: float = 300.0,
     ) -> None:
         self.url: Final = base_url(url)
-        self._key = key.strip()
-        if not all(33 <= ord(letter) <= 126 for letter in self._key):
-            raise SettingsError("the key holds a space or a letter that no header can carry")
+        self._key = Secret(key.strip()) if key.strip() else None
         self._timeout = timeout
         self._attempts = attempts
         self._deadline = deadline
@@ -178,8 +174,7 @@ class ChatApi:
 
     def scrub(self, text: str) -> str:
         """A text without this key or any other secret of the environment."""
-        text = text.replace(self._key, "<key>") if len(self._key) >= 4 else text
-        return scrub(text)
+        return self._key.scrub(text) if self._key else scrub(text)
 
     def _given_up(self, failure: ChatFailed, attempts: int) -> ChatFailed:
         end = "" if failure.retry_after is None else f"; wait {failure.retry_after:g} s, it says"
@@ -252,9 +247,8 @@ class ChatApi:
         with self._lock:
             if self._opened is None:
                 # A server on this machine is never reached through a proxy.
-                near = urlsplit(self.url).hostname in _LOOPBACK
-                headers = {"Authorization": f"Bearer {self._key}"} if self._key else {}
-                self._opened = httpx2.Client(headers=headers, trust_env=not near)
+                headers = {"Authorization": f"Bearer {self._key.reveal()}"} if self._key else {}
+                self._opened = httpx2.Client(headers=headers, trust_env=not is_near(self.url))
                 weakref.finalize(self, self._opened.close)
             return self._opened
 
@@ -340,7 +334,7 @@ def _refused(status: int, headers: Mapping[str, str], data: bytes) -> ChatFailed
         f"HTTP {status}: {said}",
         temporary=(status in _TEMPORARY or status >= 500) and not spent,
         general=status in _GENERAL or spent,
-        retry_after=_retry_after(headers),
+        retry_after=retry_after(headers),
     )
 
 
@@ -355,20 +349,3 @@ def _complaint(told: Mapping[str, Any]) -> str:
 def _shown(data: bytes) -> str:
     """Bytes as one line. They are shortened later, because only a whole key can be scrubbed."""
     return " ".join(data.decode("utf-8", "replace").split()) or "nothing"
-
-
-def _retry_after(headers: Mapping[str, str]) -> float | None:
-    """Seconds that the server asked for: `retry-after-ms`, or `Retry-After` in either form."""
-    for name, unit in (("retry-after-ms", 0.001), ("retry-after", 1.0)):
-        given = headers.get(name, "").strip()
-        if given.replace(".", "", 1).isdecimal():
-            return float(given) * unit
-        if given and name == "retry-after":
-            try:
-                when = email.utils.parsedate_to_datetime(given)
-            except ValueError:
-                return None
-            now = datetime.datetime.now(datetime.UTC)
-            when = when if when.tzinfo else when.replace(tzinfo=datetime.UTC)
-            return max(0.0, (when - now).total_seconds())
-    return None

@@ -93,6 +93,14 @@ class PriceRule(Record):
                 total = [a + b * each for a, b in zip(total, _spread(amount), strict=True)]
         return Price(*total)
 
+    def most_made(self, tier: str) -> int | None:
+        """Tokens that an answer may have at the high end, to be sent as its limit."""
+        expected = self.expect.get(tier, self.expect.get(ANY))
+        if expected is None:
+            return None
+        made: tuple[Kind, ...] = ("text_out", "image_out")
+        return math.ceil(sum(_spread(expected.get(kind, 0.0))[2] for kind in made))
+
     def of_tokens(self, used: Mapping[Kind, float]) -> float | None:
         """Dollars of the tokens that a provider counted; None where the rule prices none."""
         if not self.tokens:

@@ -36,6 +36,11 @@ METRIC_ALIASES: Final = {
 }
 """What papers and pyiqa call some metrics; `_` for `-` and capitals are understood as well."""
 
+_COMMA: Final = {
+    "editor": " Every comma begins an option: a path cannot hold one, and in an address it is "
+    "written %2C."
+}
+
 
 @dataclass(frozen=True)
 class Plugin:
@@ -68,7 +73,7 @@ class PluginName:
             if not equals or not option.strip():
                 raise SettingsError(
                     f"{what} {text!r}: {pair!r} is no option. Write options as "
-                    "name=value after a comma, as in ref:jpeg,quality=75."
+                    f"name=value after a comma, as in ref:jpeg,quality=75.{_COMMA.get(what, '')}"
                 )
             options[option.strip()] = value.strip()
         if not family:
@@ -96,6 +101,21 @@ def open_editor(name: str) -> Editor:
     if not isinstance(editor, Editor):
         raise PluginBroken(f"editor {name!r}: its factory returned {type(editor).__name__}")
     return editor
+
+
+def says_control(name: str) -> bool:
+    """Whether an editor calls itself a control, as far as that can be told without foreign code.
+
+    For names in records, which may be anybody's: an editor of the user's own code is never opened
+    here, because opening it would run that code.
+    """
+    family = name.partition(",")[0].partition(":")[0]
+    try:
+        if getattr(_load("editors", family), "runs_code", False):
+            return False
+        return open_editor(name).spec.control
+    except Exception:  # not installed, not openable: its frames were made elsewhere
+        return False
 
 
 def metric_name(text: str) -> PluginName:

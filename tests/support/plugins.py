@@ -6,7 +6,9 @@ from pathlib import Path
 
 EDITORS = {
     "counting": "tests.support.editors:counting",
+    "polling": "tests.support.editors:polling",
     "scripted": "tests.support.editors:scripted",
+    "spread": "tests.support.editors:spread",
 }
 METRICS = {
     "apart-metric": "tests.support.metrics:apart",

@@ -26,7 +26,7 @@ from convergebench.analysis.resampling import SHARE, mean_interval
 from convergebench.analysis.roster import COMES_HOME
 from convergebench.analysis.study import Study
 from convergebench.chain import Chain, count_outcomes
-from convergebench.registry import open_editor
+from convergebench.registry import says_control
 from convergebench.runspec import CONTROLS, TRANSPORT
 from convergebench.wording import counted
 
@@ -189,12 +189,7 @@ def controls_among(
     return frozenset(name for name, own in names.items() if own in CONTROLS or _says_control(own))
 
 
-@lru_cache(maxsize=1024)
-def _says_control(name: str) -> bool:
-    try:
-        return open_editor(name).spec.control
-    except Exception:  # foreign code, and not needed here: its frames were made elsewhere
-        return False
+_says_control = lru_cache(maxsize=1024)(says_control)
 
 
 def standings_of(

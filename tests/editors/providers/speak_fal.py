@@ -14,6 +14,7 @@ from tests.support.loopback import Received, Reply
 from tests.support.speaker import FATES, POLLING, Speaker
 
 REFUSED = ("refused-policy", "refused-nsfw")
+UNBILLED = ("refused-policy", "no-image", "app-broken", "completed-error")
 
 
 @dataclass
@@ -64,7 +65,7 @@ class FalSpeaker(Speaker):
             return Reply({"detail": "slow down"}, status=429, headers={"retry-after": "0.05"})
         if fate in ("broken", "overloaded"):
             return Reply({"detail": fate}, status=500 if fate == "broken" else 503)
-        if fate not in ("refused-policy", "app-broken", "completed-error"):
+        if fate not in UNBILLED:
             self.bill()
         name = f"req-{len(self.items)}"
         self.items[name] = Item(fate, body, self.frame(fate))

@@ -30,6 +30,7 @@ FIELDS = {
         "responseModalities",
         "seed",
         "temperature",
+        "maxOutputTokens",
         "thinkingConfig",
     },
     "imageConfig": {"aspectRatio", "imageSize"},

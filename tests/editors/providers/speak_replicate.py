@@ -1,6 +1,7 @@
 """Replicate as a server on this machine: predictions and their files.
 
-A prediction is billed once, when it is created, unless it fails; polls and downloads are free.
+A prediction is billed once, when it is created, unless it fails or makes nothing; polls and
+downloads are free.
 """
 
 from __future__ import annotations
@@ -75,7 +76,7 @@ class ReplicateSpeaker(Speaker):
         if fate in ("broken", "overloaded"):
             status = 500 if fate == "broken" else 503
             return Reply({"title": fate, "detail": "", "status": status}, status=status)
-        if fate not in (*REFUSED, *FAILED, "aborted"):
+        if fate not in (*REFUSED, *FAILED, "no-image", "aborted"):
             self.bill()
         name = f"p{len(self.predictions)}"
         model = "/".join(path.split("/")[3:5]) if "/models/" in path else "by/version"

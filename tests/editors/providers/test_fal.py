@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -115,6 +116,26 @@ def test_every_app_is_sent_exactly_this(ask: Asking, app: str) -> None:
     assert post.json == BODIES[app]
     left = {"prompt", "image_url", "image_urls"}
     assert reply.parameters == {k: v for k, v in BODIES[app].items() if k not in left}
+
+
+def test_the_app_that_the_docs_add_is_sent_what_they_say(
+    ask: Asking, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    page = (Path(__file__).parents[3] / "docs" / "editors" / "fal.md").read_text("utf-8")
+    own = tmp_path / "models.toml"
+    own.write_text(page.partition("```toml\n")[2].partition("```")[0])
+    monkeypatch.setenv("CONVERGEBENCH_MODELS", str(own))
+    ask.editor = "fal:someone/some-app/edit"
+    ask()
+    assert ask.posts[0].path == "/someone/some-app/edit"
+    assert ask.body == {
+        "prompt": PROMPT,
+        "image_urls": [PICTURE],
+        "image_size": {"width": 1024, "height": 1024},
+        "num_images": 1,
+        "sync_mode": False,
+        "output_format": "png",
+    }
 
 
 def test_fals_own_retries_and_rerouting_are_switched_off(ask: Asking) -> None:

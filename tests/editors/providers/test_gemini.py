@@ -54,6 +54,7 @@ def test_the_request_is_what_was_pinned_and_nothing_else(server: Scripted) -> No
         "responseModalities": ["TEXT", "IMAGE"],
         "imageConfig": {"aspectRatio": "3:2", "imageSize": "1K"},
         "thinkingConfig": {"includeThoughts": True, "thinkingLevel": "MEDIUM"},
+        "maxOutputTokens": 1120 + 8192,
         "seed": 7,
     }
     (turn,) = body["contents"]
@@ -218,7 +219,7 @@ def test_the_price_of_a_picture_is_googles_plus_text_and_thoughts(
     settings = Settings.model_validate({"resolution": resolution})
     price = open_editor(f"gemini:{model}").spec.price_of(Asked(settings, 1, 96, 64, "Add a hat."))
     assert price is not None
-    assert expected * 0.68 < price.low <= price.expected <= price.high < expected * 2.1
+    assert expected * 0.68 < price.low <= price.expected <= price.high < expected * 3
 
 
 def test_a_conversation_costs_more_with_every_step() -> None:

@@ -52,6 +52,7 @@ def test_the_reply_holds_all_that_was_told(server: Scripted) -> None:
         "response_modalities": ["TEXT", "IMAGE"],
         "image_config": {"aspect_ratio": "3:2", "image_size": "1K"},
         "thinking_config": {"include_thoughts": True, "thinking_level": "MEDIUM"},
+        "max_output_tokens": 9312,
         "seed": 7,
     }
     assert (reply.size, reply.format, reply.effective_prompt) == ("3:2 1K", None, None)

@@ -6,6 +6,7 @@ import base64
 import json
 from collections.abc import Iterator
 from functools import partial
+from pathlib import Path
 
 import pytest
 
@@ -16,6 +17,7 @@ from convergebench.errors import (
 )
 from convergebench.frame import Frame
 from convergebench.registry import open_editor
+from convergebench.runner import run
 from tests.editors.providers.ask_gemini import (
     NEW,
     SOURCE,
@@ -32,6 +34,7 @@ from tests.editors.providers.speak_gemini import (
     picture_part,
 )
 from tests.support.loopback import Reply
+from tests.support.runs import write_suite
 from tests.support.speaker import Speaker
 
 
@@ -187,3 +190,53 @@ def test_separate_calls_send_no_history(server: Scripted) -> None:
     history = (Turn(0, "", lambda: SOURCE), Turn(1, "Add a hat.", lambda: SOURCE))
     edited(step=2, history=history)
     assert len(sent(server)["contents"]) == 1
+
+
+def test_of_several_pictures_only_the_one_that_counted_is_sent_again(server: Scripted) -> None:
+    first, last = (Speaker.picture(8, 8, seed=n) for n in (1, 2))
+    parts = (picture_part(first), {"text": "Or rather:"}, picture_part(last))
+    server.script = lambda model: Reply(server.drawn(model, b"", *parts))
+    conversation(NEW, PROMPTS[:2])
+    words, drawn = sent(server)["contents"][1]["parts"]
+    assert words == {"text": "Or rather:"}
+    assert decoded(drawn) == last
+
+
+def test_a_signature_that_cannot_be_read_is_a_caveat(server: Scripted) -> None:
+    part = picture_part(Speaker.picture(8, 8), thoughtSignature="§§")
+    server.script = lambda model: Reply(server.drawn(model, b"", part))
+    (reply, _) = conversation(NEW, PROMPTS[:2])
+    assert any("signature" in caveat for caveat in reply.caveats)
+    assert "thoughtSignature" not in sent(server)["contents"][1]["parts"][0]
+
+
+def test_a_turn_that_kept_no_parts_still_shows_its_picture(server: Scripted) -> None:
+    drawn = Frame(Speaker.picture(16, 16, seed=4))
+    kept = {"shown": [SOURCE.digest], "parts": []}
+    history = (Turn(0, "", lambda: SOURCE), Turn(1, "Add a hat.", lambda: drawn, kept))
+    edited(NEW, inputs=(drawn,), step=2, history=history, settings=Settings(session="chat"))
+    assert decoded(sent(server)["contents"][1]["parts"][0]) == drawn.data
+
+
+def test_the_runner_goes_on_with_a_stored_conversation(server: Scripted, tmp_path: Path) -> None:
+    suite = write_suite(tmp_path / "suite", size=64)
+    answers = [Speaker.picture(8, 8, seed=n) for n in range(4)]
+    server.script = lambda model: Reply(
+        server.drawn(model, answers[len(sent(server)["contents"]) // 2])
+    )
+    plan = {
+        "suite": str(suite),
+        "editors": [NEW],
+        "sources": ["s0"],
+        "cycles": ["copy"],
+        "controls": False,
+        "budget": 10,
+        "settings": {"session": ["chat"]},
+    }
+    assert run(tmp_path / "whole", {**plan, "steps": 4}).complete
+    assert run(tmp_path / "parts", {**plan, "steps": 2}).complete
+    assert run(tmp_path / "parts", {**plan, "steps": 4}).complete
+    bodies = [got.body for got in server.server.log]
+    assert len(bodies) == 8
+    assert bodies[:4] == bodies[4:]
+    assert len(sent(server)["contents"]) == 7

@@ -140,10 +140,10 @@ def test_an_answer_that_is_cut_off_is_lost(server: Scripted, cut: int) -> None:
 
 
 def test_no_answer_in_time_is_lost_before_the_runner_gives_up(server: Scripted) -> None:
-    server.script = lambda model: Reply(server.drawn(model, Speaker.picture()), delay=1.0)
+    server.script = lambda model: Reply(server.drawn(model, Speaker.picture()), delay=20.0)
     start = time.monotonic()
-    error = raised(deadline=0.5)
-    assert time.monotonic() - start < 0.9
+    error = raised(deadline=1.0)
+    assert time.monotonic() - start < 10
     assert isinstance(error, EditorLost)
     assert error.timed_out
 
@@ -151,8 +151,8 @@ def test_no_answer_in_time_is_lost_before_the_runner_gives_up(server: Scripted) 
 def test_an_answer_that_trickles_ends_in_time_too(server: Scripted) -> None:
     server.script = lambda model: Reply(server.drawn(model, Speaker.picture()), pace=0.05)
     start = time.monotonic()
-    error = raised(deadline=0.5)
-    assert time.monotonic() - start < 0.9
+    error = raised(deadline=1.0)
+    assert time.monotonic() - start < 10
     assert isinstance(error, EditorLost)
     assert error.timed_out
 
@@ -204,5 +204,5 @@ def test_connecting_may_not_take_as_long_as_drawing() -> None:
     assert hasty.extensions["timeout"] == _all(0.5)
 
 
-def _all(seconds: float) -> dict[str, float]:
+def _all(seconds: float) -> dict[str, float | None]:
     return httpx2.Timeout(seconds).as_dict()

@@ -21,7 +21,6 @@ from convergebench.editors.providers.openai import (
     OpenAIEditor,
     listed_shutdowns,
     open_editor,
-    within,
 )
 from convergebench.editors.providers.openai_client import tokens
 from convergebench.errors import (
@@ -183,7 +182,7 @@ def test_no_size_breaks_the_documented_limits(width: int, height: int, resolutio
     model = shelf("openai").by_id()["gpt-image-2"]
     size = model.size.choose(width, height, resolution)
     assert size is not None
-    across, down = map(int, within(size, model.size, model.adapter["longest"]).split("x"))
+    across, down = (size.width, size.height)
     assert across % 16 == down % 16 == 0
     assert max(across, down) <= 3840
     assert across * down <= 3840 * 2160

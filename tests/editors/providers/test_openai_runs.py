@@ -43,7 +43,8 @@ def test_a_run_goes_on_with_the_response_of_the_step_before(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     fates = {2: "broken", 4: "cut"}
-    with OpenAISpeaker(lambda number: fates.get(number, "ok")) as speaker:
+    speaker = OpenAISpeaker(lambda number: fates.get(number, "ok"))
+    with speaker:
         suite = prepare(speaker, tmp_path, monkeypatch)
         first = table(suite, "openai:gpt-image-2", 4)
         assert run(tmp_path / "run", first).complete

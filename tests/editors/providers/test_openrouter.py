@@ -326,6 +326,7 @@ def test_a_first_turn_is_pinned_field_by_field(start: Start) -> None:
     }
     assert reply.data == speaker.frame("ok")
     assert reply.reasoning == "The ball goes to the left."
+    assert (reply.size, reply.format) == ("1:1 1K", None)
     assert (reply.model, reply.request_id) == (BANANA, "gen-chat")
     assert reply.usage["provider"] == "Google AI Studio"
     assert (reply.cost, reply.basis) == (COST, "reported")

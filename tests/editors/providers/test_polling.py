@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import itertools
+import json
 import time
 from collections.abc import Iterator, Mapping
+from pathlib import Path
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from convergebench import wire
+from convergebench import calls, wire
 from convergebench.cycle import Edit
 from convergebench.editor import EditReply, EditRequest
 from convergebench.editors.providers.polling import FAR, Clock, Gone, Pace, collect, trusted
@@ -23,11 +25,14 @@ from convergebench.errors import (
     EditorUnavailable,
 )
 from convergebench.frame import Frame
+from convergebench.runner import run
+from convergebench.store import RunStore
 from tests.editors.providers.ask_polling import KEY, SOURCE, Asking, asking, lower
 from tests.editors.providers.speak_bfl import BflSpeaker
 from tests.editors.providers.speak_fal import FalSpeaker
 from tests.editors.providers.speak_replicate import ReplicateSpeaker
 from tests.support.loopback import Received, Reply
+from tests.support.runs import write_suite
 from tests.support.speaker import Speaker
 
 QUICK = Pace(first=0.005, most=0.02, grace=0.1)
@@ -362,3 +367,32 @@ def test_a_server_that_is_not_there_was_not_billed(
         ask = asking(speaker, monkeypatch)
     error = ask.fails(EditorUnavailable, "cannot reach")
     assert isinstance(error, EditorError)
+
+
+def test_in_a_run_a_picture_that_is_late_is_collected_and_paid_for_once(
+    ask: Asking, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(calls, "FIRST_WAIT", 0.01)
+    monkeypatch.setattr(wire, "FIRST_WAIT", 0.01)
+    whole = ask.speaker.answer
+    broken = itertools.count()
+
+    def answer(request: Received) -> Reply:
+        if request.path.startswith(("/sample/", "/files/", "/delivery/")) and next(broken) < 4:
+            return Reply(status=503)
+        found: Reply = whole(request)
+        return found
+
+    monkeypatch.setattr(ask.speaker, "answer", answer)
+    suite = write_suite(tmp_path / "suite", size=64)
+    table = {
+        "suite": str(suite), "editors": [ask.speaker.editor], "sources": ["s0"],
+        "cycles": ["copy"], "steps": 2, "controls": False, "budget": 10,
+    }  # fmt: skip
+    assert run(tmp_path / "run", table).complete
+    (chain,) = RunStore.open(tmp_path / "run").chains()
+    assert chain.length == 2
+    assert len(ask.posts) == ask.speaker.billed == 2
+    ledger = (tmp_path / "run" / "ledger.jsonl").read_text().splitlines()
+    settled = [line for line in map(json.loads, ledger) if line["event"] == "settled"]
+    assert sum(line["dollars"] > 0 for line in settled) == 2

@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import traceback
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -278,3 +279,14 @@ def test_prices(model: str, resolution: str, low: float, high: float) -> None:
     price = open_editor(f"seedream:{model}").spec.price_of(Asked(settings, 1, 1024, 1024))
     assert price is not None
     assert (price.low, price.high) == (low, high)
+
+
+def test_ids_of_another_region_are_added_as_the_page_says(
+    speaker: SeedreamSpeaker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    page = (Path(__file__).parents[3] / "docs" / "editors" / "seedream.md").read_text("utf-8")
+    (tmp_path / "models.toml").write_text(page.split("```toml\n")[1].split("```")[0], "utf-8")
+    monkeypatch.setenv("CONVERGEBENCH_MODELS", str(tmp_path / "models.toml"))
+    body, _ = asked(speaker, "doubao-seedream-4-5-251128")
+    assert body["model"] == "doubao-seedream-4-5-251128"
+    assert {name: body[name] for name in PINNED[V45]} == PINNED[V45]

@@ -53,10 +53,11 @@ def test_nothing_is_asked_for_where_nothing_can_be() -> None:
 def test_a_free_size_keeps_the_limits(
     width: int, height: int, resolution: str, multiple: int
 ) -> None:
-    rule = SizeRule(kind="free", multiple=multiple, low=2**19, high=2**23, steepest=3)
+    rule = SizeRule(kind="free", multiple=multiple, low=2**19, high=2**23, steepest=3, longest=3840)
     size = rule.choose(width, height, resolution)
     assert size is not None
     assert size.width % multiple == 0 == size.height % multiple
     assert 2**19 <= size.width * size.height <= 2**23
+    assert max(size.width, size.height) <= min(3840, 3 * min(size.width, size.height))
     wanted = min(max(width / height, 1 / 3), 3)
     assert abs(math.log(size.width / size.height / wanted)) < 0.12, "no more than rounding does"

@@ -1,9 +1,8 @@
 """Black Forest Labs: FLUX.1 Kontext, FLUX.2 and FLUX 3 over their own API.
 
-By our own client: BFL has no SDK, and a task that was paid for must be found again by its id after
-a kill. `polling_url` is followed as it was given, with the key only where it leads to BFL; any
-other is not followed, and the documented address on our base is asked instead. The signed address
-of the picture never gets the key.
+By our own client, because BFL has no SDK. `polling_url` is followed as it was given, with the key
+only where it leads to BFL; any other is not followed, and the documented address on our base is
+asked instead. The signed address of the picture never gets the key.
 """
 
 from __future__ import annotations

@@ -1,10 +1,11 @@
 """fal: any editing app of theirs over its queue. What an app calls its arguments is catalogue data.
 
-By our own client, which is safer here than `fal_client`: that one tries again on its own, falls
-back to another host, builds `https://` addresses that no test server can have, and cannot take up a
-request by its id after a kill. fal's own retries and its rerouting to another endpoint are switched
-off by header. The addresses it gives for status and result are followed with the key only where
-they lead to fal; otherwise the documented ones on our base are asked.
+By our own client, which is safer here than `fal_client`: that one tries again on its own (a
+submission that was taken, and whose answer was lost, would be billed twice), falls back to another
+host, and builds `https://` addresses that no test server can have. fal's own retries and its
+rerouting to another endpoint are switched off by header. The addresses it gives for status and
+result are followed with the key only where they lead to fal; otherwise the documented ones on our
+base are asked.
 """
 
 from __future__ import annotations
@@ -95,7 +96,7 @@ class FalEditor(QueueEditor):
         if _true(
             table.get("has_nsfw_concepts")
         ):  # it was made, then blacked out: it costs the same
-            told = replace(told, cost=self._rule_cost(request))
+            told = replace(told, cost=self._rule_cost(request), basis="usage")
             raise EditorRefused(
                 f"{self._wire.what}: the picture was withheld (has_nsfw_concepts)", told=told
             )

@@ -83,11 +83,18 @@ class GeminiEditor:
             sent["thinking_config"] = {"include_thoughts": True}
             if level := opened.options.get("thinking"):
                 sent["thinking_config"]["thinking_level"] = str(level).upper()
+        if most := model.price.most_made(self._tier(request)):
+            sent["max_output_tokens"] = most  # what was reserved for the call is then its limit
         if model.seeds and request.seed is not None:
             sent["seed"] = request.seed
         if model.temperature and request.settings.temperature is not None:
             sent["temperature"] = request.settings.temperature
         return sent
+
+    @staticmethod
+    def _tier(request: EditRequest) -> str:
+        resolution = request.settings.resolution_at(request.step)
+        return "1K" if resolution == "native" else resolution
 
     def _contents(self, request: EditRequest) -> tuple[list[dict[str, Any]], tuple[str, ...]]:
         """The conversation to send, and its caveats. Without a session it is one turn.
@@ -183,7 +190,7 @@ class GeminiEditor:
             problem = EditorLost(f"{WHAT} sent an answer that is no JSON")
         except Exception as error:  # httpx2's kinds and ours
             problem = wire.network_fault(error, WHAT)
-        raise problem from None  # the SDK's exceptions hold the request's headers
+        raise problem  # out here, so that no SDK exception with the key in its headers goes along
 
     def _sdk(self) -> Client:
         """The SDK's client; made at the first call."""

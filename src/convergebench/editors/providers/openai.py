@@ -21,7 +21,6 @@ from convergebench.editors.providers.openai_client import (
     surprises,
     tokens,
 )
-from convergebench.editors.providers.sizes import Size, SizeRule
 from convergebench.errors import EditorLost
 from convergebench.frame import encode
 
@@ -74,7 +73,7 @@ class OpenAIEditor:
         size = self._opened.size(request)
         fields: dict[str, Any] = {"model": model.id, **model.pins}
         if size is not None:
-            fields["size"] = within(size, model.size, int(model.adapter.get("longest", 0)))
+            fields["size"] = size.text()
         chosen = {name: v for name, v in self._opened.options.items() if name != "mask" and v != ""}
         return {**fields, **chosen, "output_format": model.format}
 
@@ -141,22 +140,6 @@ class OpenAIEditor:
             effective_prompt=revised if isinstance(revised, str) and revised else None,
             caveats=(*reply.caveats, *surprises(data, fields, said)),
         )
-
-
-def within(size: Size, rule: SizeRule, longest: int) -> str:
-    """A size as `1536x864`, made to fit where a side would be too long; 0 is no limit."""
-    step = rule.multiple
-    sides = [size.width, size.height]
-    if longest and max(sides) > longest:
-        times = longest / max(sides)
-        sides = [min(longest, max(step, round(side * times / step) * step)) for side in sides]
-    while rule.kind == "free" and max(sides) > rule.steepest * min(sides):  # by rounding
-        long, short = sides.index(max(sides)), sides.index(min(sides))
-        if (sides[long] - step) * sides[short] >= rule.low:
-            sides[long] -= step
-        else:
-            sides[short] += step
-    return f"{sides[0]}x{sides[1]}"
 
 
 def region_mask(request: EditRequest) -> bytes | None:

@@ -61,7 +61,7 @@ class OpenRouterEditor:
             b"",
             parameters=fields,
             size=_asked(size, fields),
-            format=self._opened.model.format or None,
+            format=fields.get("output_format"),
             caveats=(*self.spec.caveats, *notes),
         )
         return self._read(told, reply, chat=chat)

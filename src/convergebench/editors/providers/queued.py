@@ -171,22 +171,19 @@ class QueueEditor(ABC):
             raise AccountBlocked(opened.lacks)
         clock = Clock(request.deadline)
         fields, words = self._form.fields(opened, request)
+        pictures = opened.pictures(request)
         sent = EditReply(
             b"",
             parameters=fields,
             size=words,
             format=opened.model.format or None,
-            caveats=opened.spec.caveats,
+            caveats=(*opened.spec.caveats, *(text for _, _, more in pictures for text in more)),
         )
-        extra: list[str] = []
 
         def begin(timeout: float) -> Task:
-            pictures = opened.pictures(request)
-            extra.extend(caveat for _, _, caveats in pictures for caveat in caveats)
             body = self.body(request.prompt, fields, [(data, mime) for data, mime, _ in pictures])
             return self.begin(body, timeout)
 
-        task: Task = {}
         try:
             task, done = collect(
                 request,
@@ -200,10 +197,10 @@ class QueueEditor(ABC):
             data = self._picture(done, task, clock)
         except EditorError as error:
             error.args = (self._wire.scrub(str(error)),)
-            error.told = _joined(sent, error.told or EditReply(b""), tuple(extra))
+            error.told = _joined(sent, error.told or EditReply(b""))
             raise
-        extra += _label_caveats(data, done.declared, opened.model.format)
-        return replace(_joined(sent, done.told, tuple(extra)), data=data)
+        label = _label_caveats(data, done.declared, opened.model.format)
+        return replace(_joined(sent, done.told, label), data=data)
 
     def _picture(self, done: Finished, task: Task, clock: Clock) -> bytes:
         if not done.address:
@@ -237,7 +234,7 @@ def data_uri(data: bytes, mime: str) -> str:
     return f"data:{mime};base64,{base64.b64encode(data).decode()}"
 
 
-def _joined(sent: EditReply, told: EditReply, extra: tuple[str, ...]) -> EditReply:
+def _joined(sent: EditReply, told: EditReply, extra: tuple[str, ...] = ()) -> EditReply:
     """What was sent together with what was told."""
     return replace(
         told,
@@ -248,12 +245,10 @@ def _joined(sent: EditReply, told: EditReply, extra: tuple[str, ...]) -> EditRep
     )
 
 
-def _label_caveats(data: bytes, declared: str, asked: str) -> list[str]:
+def _label_caveats(data: bytes, declared: str, asked: str) -> tuple[str, ...]:
     found = sniff(data)
     if found is None:
-        return []
+        return ()
     if declared and declared != found:
-        return [f"said to be {declared}, but is {found}"]
-    if asked and asked != found:
-        return [f"{asked} was asked for, {found} came"]
-    return []
+        return (f"said to be {declared}, but is {found}",)
+    return (f"{asked} was asked for, {found} came",) if asked and asked != found else ()

@@ -1,10 +1,10 @@
 """Replicate: any editing model of theirs. What a model calls its inputs is catalogue data.
 
 By our own client, which is safer here than the SDK: `replicate.run()` returns None when the wait
-expires before the picture is there, and it cannot take up a prediction by its id after a kill.
-We do not ask the server to wait (`Prefer: wait`): a connection cut while it waits would hide the
-id of a prediction that is being billed. Predictions are asked after at `/v1/predictions/{id}` on
-our base, so the token goes nowhere else.
+expires before the picture is there, and does not tell the prediction's id, by which it could be
+taken up after a kill. We do not ask the server to wait (`Prefer: wait`): a connection cut while it
+waits would hide the id of a prediction that is being billed. Predictions are asked after at
+`/v1/predictions/{id}` on our base, so the token goes nowhere else.
 """
 
 from __future__ import annotations

@@ -44,6 +44,7 @@ class SizeRule(Record):
         low: Smallest area in pixels, for free sizes.
         high: Largest area in pixels, for free sizes.
         steepest: Largest ratio of the sides, for free sizes.
+        longest: Longest side, for free sizes; 0 is no limit.
     """
 
     kind: Literal["table", "free", "none"]
@@ -53,6 +54,7 @@ class SizeRule(Record):
     low: int = 1
     high: int = PIXELS["4K"]
     steepest: float = 3.0
+    longest: int = 0
 
     @model_validator(mode="after")
     def _filled(self) -> Self:
@@ -86,9 +88,25 @@ class SizeRule(Record):
             w, h = w + step, h + step
         while w * h > self.high and min(w, h) > step:
             w, h = w - step, h - step
+        w, h = self._fitted(w, h)
         common = math.gcd(w, h)
         tier = resolution if resolution in PIXELS else "native"
         return Size(w, h, f"{w // common}:{h // common}", tier)
+
+    def _fitted(self, width: int, height: int) -> tuple[int, int]:
+        """A size whose sides are neither too long nor, by rounding, too far apart."""
+        step, sides = self.multiple, [width, height]
+        if self.longest and max(sides) > self.longest:
+            times = self.longest / max(sides)
+            fit = (max(step, round(side * times / step) * step) for side in sides)
+            sides = [min(self.longest, side) for side in fit]
+        while max(sides) > self.steepest * min(sides):
+            long, short = sides.index(max(sides)), sides.index(min(sides))
+            if (sides[long] - step) * sides[short] >= self.low:
+                sides[long] -= step
+            else:
+                sides[short] += step
+        return sides[0], sides[1]
 
 
 def _ratio(text: str) -> float:

@@ -1,0 +1,190 @@
+"""`folder:path`: frames that were generated elsewhere. Nothing is called."""
+
+from __future__ import annotations
+
+import re
+import string
+from pathlib import Path
+from typing import Final
+
+from convergebench.chain import ChainKey
+from convergebench.editor import Abilities, EditorSpec, EditReply, EditRequest
+from convergebench.editors.own.terms import Terms, read_terms, refuse_unknown
+from convergebench.errors import EditorFailed, EditorNoImage, SettingsError
+from convergebench.frame import sha256
+from convergebench.registry import PluginName
+
+VERSION: Final = "1"
+DEFAULT: Final = "{source}/{cycle}/{step:03d}.png"
+NUMBERS: Final = ("step", "repeat", "phrasing")
+SETTINGS: Final = ("seed", "temperature", "resolution", "session")
+PLACES: Final = ("source", "cycle", *NUMBERS, *SETTINGS)
+ENDINGS: Final = (
+    *(".png", ".jpg", ".jpeg", ".webp", ".avif", ".gif", ".bmp", ".tif", ".tiff"),
+    *(".PNG", ".JPG", ".JPEG", ".WEBP", ".TIF", ".TIFF"),
+)
+CAVEAT: Final = "made elsewhere: the frames were read from a folder"
+
+
+class Pattern:
+    """Where the frame of a step is, as `{source}/{cycle}/{step:03d}.png`."""
+
+    def __init__(self, text: str) -> None:
+        self.text: Final = text
+        try:
+            parts = list(string.Formatter().parse(text))
+        except ValueError as error:
+            raise SettingsError(f"pattern {text!r}: {error}.") from None
+        names = [name for _, name, _, _ in parts if name is not None]
+        unknown = [name for name in names if name not in PLACES]
+        if unknown:
+            raise SettingsError(
+                f"pattern {text!r}: there is no placeholder {{{unknown[0]}}}. There are "
+                f"{', '.join(f'{{{name}}}' for name in PLACES)}."
+            )
+        for _, name, form, conversion in parts:
+            number = re.fullmatch(r"(0?\d{1,2})?d?", form or "") and name in NUMBERS
+            if name is not None and (conversion or (form and not number)):
+                raise SettingsError(
+                    f"pattern {text!r}: {{{name}{f'!{conversion}' if conversion else ''}:{form}}} "
+                    "is not understood. Numbers may have a width, as in {step:03d}."
+                )
+        if "step" not in names:
+            raise SettingsError(f"pattern {text!r} has no {{step}}: every frame would be the same.")
+        if {"", ".", ".."} & set(text.split("/")) or "\\" in text:
+            raise SettingsError(
+                f"pattern {text!r} must stay inside the folder: no leading /, no empty part, "
+                "no . or .. and no backslash."
+            )
+        self.names: Final = frozenset(names)
+
+    def path(self, key: ChainKey | None, step: int) -> str:
+        """The frame's place in the folder. Raises EditorFailed."""
+        values: dict[str, str | int] = {"step": step}
+        if key is not None:
+            settings = key.settings
+            warmth = settings.temperature
+            values |= {
+                "source": key.source,
+                "cycle": key.cycle.partition("@")[0],
+                "repeat": key.repeat,
+                "phrasing": settings.phrasing,
+                "seed": settings.seed,
+                "temperature": "default" if warmth is None else f"{warmth:g}",
+                "resolution": settings.resolution,
+                "session": settings.session,
+            }
+            for name in ("repeat", "phrasing"):
+                if values[name] and name not in self.names:
+                    raise EditorFailed(
+                        f"this chain has {name} {values[name]}, but the pattern {self.text!r} has "
+                        f"no {{{name}}}, so that it would read the frames of another chain"
+                    )
+        lacking = sorted(self.names - values.keys())
+        if lacking:
+            raise EditorNoImage(f"the pattern {self.text!r} needs a chain's {', '.join(lacking)}")
+        for name in self.names:
+            value = str(values[name])
+            if value in ("", ".", "..") or re.search(r"[/\\\0]", value):
+                raise EditorFailed(f"the {name} {value!r} cannot be part of a file's name")
+        return self.text.format(**values)
+
+
+class FolderEditor:
+    """Reads each step's frame from a folder."""
+
+    def __init__(self, spec: EditorSpec, root: Path, pattern: Pattern) -> None:
+        self.spec: Final = spec
+        self._root: Final = root
+        self._pattern: Final = pattern
+
+    def edit(self, request: EditRequest) -> EditReply:
+        """The bytes of the frame, as they are."""
+        self._check_before(request)
+        place = self._pattern.path(request.key, request.step)
+        path = self._find(place)
+        if path is None:
+            raise EditorNoImage(f"there is no {place} in {self._root} (nor with another ending)")
+        return EditReply(
+            _read(path),
+            parameters={"file": path.relative_to(self._root).as_posix()},
+            cost=0.0,
+            caveats=self.spec.caveats,
+        )
+
+    def _check_before(self, request: EditRequest) -> None:
+        """Raise EditorFailed if the frame before is no longer the one this chain has read."""
+        if request.step == 1 or not request.history:
+            return
+        place = self._pattern.path(request.key, request.step - 1)
+        path = self._find(place)
+        before = request.history[-1].load()
+        if path is not None and sha256(_read(path)) != before.digest:
+            raise EditorFailed(
+                f"{path.relative_to(self._root)} has changed since this chain read it: frames of "
+                "two generations cannot be mixed. Use another run directory"
+            )
+
+    def _find(self, place: str) -> Path | None:
+        """The file of that name, or the one like it with another ending. Raises EditorFailed."""
+        exact = self._root / place
+        stem = exact.stem if exact.suffix.lower() in ENDINGS else exact.name
+        others = [exact.with_name(stem + ending) for ending in ENDINGS]
+        found = [exact] if exact.is_file() else [path for path in others if path.is_file()]
+        if len({path.resolve() for path in found}) > 1:
+            names = " and ".join(path.name for path in found)
+            raise EditorFailed(f"{exact.parent}: {names} are both there, expected one of them")
+        if not found:
+            return None
+        if not found[0].resolve().is_relative_to(self._root.resolve()):
+            raise EditorFailed(f"{place} is a link that leads out of {self._root}")
+        return found[0]
+
+
+def _read(path: Path) -> bytes:
+    try:
+        return path.read_bytes()
+    except OSError as error:
+        raise EditorFailed(f"{path} cannot be read: {error.strerror}") from None
+
+
+def open_editor(model: str = "", **options: str) -> FolderEditor:
+    """Frames that were generated elsewhere; nothing is called: folder:path.
+
+    Raises:
+        SettingsError: There is no such folder, or the pattern is none.
+    """
+    name = str(PluginName("folder", model, tuple(sorted(options.items()))))
+    terms, rest = read_terms(name, options, Terms(price=0.0, seconds=0.01, concurrency=None))
+    refuse_unknown(f"folder:{model}", rest, ("pattern", "price", "seconds", "concurrency"))
+    if not model:
+        raise SettingsError(f"editor {name!r} has no folder. Write for example folder:frames.")
+    root = Path(model).expanduser()
+    if not root.is_dir():
+        raise SettingsError(
+            f"editor {name!r}: there is no folder {root.absolute()}. The path is taken from the "
+            "folder that the command is given in."
+        )
+    pattern = Pattern(rest.get("pattern", DEFAULT))
+    spec = EditorSpec(
+        name=name,
+        version=VERSION,
+        description=f"frames from the folder {model}",
+        concurrency=terms.concurrency,
+        seconds=terms.seconds,
+        price=terms.price,
+        deterministic=True,
+        caveats=(CAVEAT,),
+        abilities=_abilities(pattern.names),
+    )
+    return FolderEditor(spec, root.absolute(), pattern)
+
+
+def _abilities(names: frozenset[str]) -> Abilities:
+    """A setting can vary if the pattern tells its frames apart; otherwise chains would mix."""
+    return Abilities(
+        seeds="seed" in names,
+        temperature="temperature" in names,
+        resolutions=("1K", "2K", "4K") if "resolution" in names else (),
+        sessions=("stateless", "chat") if "session" in names else ("stateless",),
+    )
