@@ -6,14 +6,17 @@ python docs/generate.py [FOLDER]
 from __future__ import annotations
 
 import inspect
+import os
 import sys
 from pathlib import Path
 
 import typer
 
-from convergebench import errors, registry
+from convergebench import errors, judging, registry
 from convergebench.cards import Card
 from convergebench.cli import app
+from convergebench.editor_cards import typical_price
+from convergebench.editors.providers import catalogue
 from convergebench.editors.reference.models import MODELS
 from convergebench.metric import MetricSpec
 from convergebench.metrics.sets import SETS
@@ -51,13 +54,69 @@ def cli() -> str:
 
 
 def editors() -> str:
-    """Every reference editor with its options."""
-    lines = ["# Editors\n", "`ref:*` are built in; others come as plug-ins.\n"]
+    """Every reference editor with its options, and the models of every provider."""
+    lines = ["# Editors\n", "`ref:*` are built in and free; providers' models need a key.\n"]
+    lines.append("`convergebench editors list` says which of them can be called on your machine.\n")
     lines.append("| editor | what it does | options |\n|---|---|---|")
     for name, model in MODELS.items():
         options = "; ".join(f"`{o.name}={o.default}` {o.meaning}" for o in model.options)
         control = " (control)" if model.control else ""
         lines.append(f"| `ref:{name}`{control} | {model.description} | {options} |")
+    for name in catalogue.providers():
+        lines += _models(catalogue.shelf(name))
+    return "\n".join(lines) + "\n"
+
+
+def _models(part: catalogue.Shelf) -> list[str]:
+    """The models of one provider; their prices are what the catalogue expects."""
+    provider = part.provider
+    keys = " or ".join(f"`{key}`" for key in provider.keys)
+    lines = [f"\n## {provider.title}\n", f"Key: {keys}. {_sentence(provider.verified)}\n"]
+    if provider.caveats:
+        lines.append(f"For all of them: {'; '.join(provider.caveats)}.\n")
+    heads = ("editor", "title", "$ at 1K", "seed", "sessions", "resolutions", "caveats")
+    lines.append(f"| {' | '.join(heads)} |\n|{'---|' * len(heads)}")
+    for model in part:
+        price = typical_price(provider, model)
+        known = price is not None and (price.high > 0 or model.shutdown is None)
+        told = list(model.caveats)
+        if model.shutdown:
+            instead = f", use `{provider.name}:{model.successor}`" if model.successor else ""
+            told.insert(0, f"shutdown {model.shutdown}{instead}")
+        cells = (
+            f"`{provider.name}:{model.id}`",
+            model.title,
+            f"{price.expected:.3g}" if known and price else "",
+            "yes" if model.seeds else "no",
+            ", ".join(model.sessions),
+            ", ".join(model.resolutions),
+            "; ".join(told),
+        )
+        lines.append(f"| {' | '.join(cell.replace('|', '/') for cell in cells)} |")
+    return lines
+
+
+def _sentence(text: str) -> str:
+    return f"Verified: {text}." if text else ""
+
+
+def judges() -> str:
+    """Every judge of the catalogue."""
+    known = judging.catalogue()
+    lines = ["# Judges\n"]
+    lines.append("[What they are for](../guides/judges.md). Dollars are per million tokens.\n")
+    heads = ("judge", "vendor", "$ in", "$ out", "seed", "key", "tried against")
+    lines.append(f"| {' | '.join(heads)} |\n|{'---|' * len(heads)}")
+    rows = [(judge.name, judge.vendor, judge.price, judge.provider) for judge in known.judge]
+    rows += [(f"{p.name}:MODEL", "", None, p.name) for p in known.provider if p.open]
+    for name, vendor, price, place in rows:
+        provider = known.providers()[place]
+        tokens = price.tokens if price else {}
+        cells = [f"`{name}`", vendor]
+        cells += [f"{tokens[k]:g}" if k in tokens else "" for k in ("text_in", "text_out")]
+        keys = " or ".join(f"`{key}`" for key in provider.keys)
+        cells += ["yes" if provider.seeds else "no", keys, provider.verified]
+        lines.append(f"| {' | '.join(cells)} |")
     return "\n".join(lines) + "\n"
 
 
@@ -109,9 +168,14 @@ def exceptions() -> str:
 
 def pages() -> dict[str, str]:
     """Every page by its path in the folder."""
+    # What users add to the catalogues is theirs, not part of the docs.
+    for name in ("CONVERGEBENCH_MODELS", "CONVERGEBENCH_JUDGES"):
+        os.environ.pop(name, None)
+    os.environ["XDG_CONFIG_HOME"] = os.devnull
     found = {
         "cli.md": cli(),
         "editors.md": editors(),
+        "judges.md": judges(),
         "metrics.md": metrics(),
         "errors.md": exceptions(),
     }

@@ -20,8 +20,11 @@ settings.register_profile("patient", deadline=None, derandomize="CI" in os.envir
 settings.load_profile("patient")
 
 ROOT = Path(__file__).resolve().parents[1]
-# Comparisons with pyiqa, torch and lpips run in an environment of their own: see .ci/iqa.
-collect_ignore = [] if find_spec("pyiqa") else ["iqa"]
+# Comparisons with pyiqa, torch and lpips, and diffusers' pipelines, run in an environment of their
+# own: see .ci/iqa and .ci/local.
+collect_ignore = [
+    folder for folder, module in (("iqa", "pyiqa"), ("local", "diffusers")) if not find_spec(module)
+]
 LOOPBACK = {"127.0.0.1", "::1", "localhost"}
 
 

@@ -6,6 +6,8 @@ import hashlib
 import json
 import subprocess
 import sys
+from datetime import UTC, datetime, timedelta
+from importlib.metadata import version
 from pathlib import Path
 
 import pytest
@@ -13,9 +15,12 @@ import pytest
 from convergebench import testcard as cards_source
 from convergebench.cards import card, cards
 from convergebench.doctor import doctor
+from convergebench.editor_cards import NEAR_DAYS
 from convergebench.errors import UnknownName
 from convergebench.metric import KnownAnswer, LiftedMetric, Metric, MetricSpec, Needs, NoScore
 from convergebench.registry import lacking
+from convergebench.services import services
+from tests.support.loopback import Reply, serving
 from tests.support.plugins import install
 
 
@@ -128,7 +133,132 @@ def test_commands() -> None:
     assert "typical range" in run("metrics", "show", "ssim").stdout
     done = run("doctor", "psnr", "ssim", "--json")
     assert done.returncode == 0
-    assert json.loads(done.stdout)["failed"] == 0
+    told = json.loads(done.stdout)
+    assert told["failed"] == 0
+    assert told["services"] is None  # only what was asked for
     unknown = run("metrics", "show", "nicke")
     assert unknown.returncode == 2
     assert unknown.stderr.count("\n") == 1
+
+
+KEY = "marker-of-a-key-55d0"
+
+
+def test_keys_are_named_and_never_shown(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("GEMINI_API_KEY", KEY)
+    monkeypatch.setenv("BFL_API_KEY", f"{KEY} with spaces")
+    found = services()
+    by_name = {(one.name, one.kind): one for one in found.services}
+    assert by_name["gemini", "editors"].lack == ""
+    assert by_name["gemini", "judges"].lack == ""
+    assert by_name["gemini", "judges"].keys["GEMINI_API_KEY"] is True
+    assert by_name["openai", "editors"].keys == {"OPENAI_API_KEY": False}
+    assert "set OPENAI_API_KEY" in by_name["openai", "judges"].lack
+    assert "CONVERGEBENCH_JUDGE_URL" in by_name["endpoint", "judges"].lack
+    assert "BFL_API_KEY holds a space" in by_name["bfl", "editors"].lack
+    assert by_name["anthropic", "judges"].libraries["anthropic"] == version("anthropic")
+    text = str(found)
+    assert "GEMINI_API_KEY is set" in text
+    assert KEY not in text + json.dumps(found.to_dict()) + found._repr_html_()
+
+
+def models(folder: Path, days: dict[str, int]) -> Path:
+    """A catalogue of the user's with models that go in so many days."""
+    lines = []
+    for name, left in days.items():
+        day = datetime.now(UTC).date() + timedelta(days=left)
+        lines.append(f'[[model]]\nprovider = "openai"\nid = "{name}"\nlike = "gpt-image-2"')
+        lines.append(f'title = "Mine"\nshutdown = {day}\nsuccessor = "gpt-image-2"')
+    file = folder / "models.toml"
+    file.write_text("\n".join(lines))
+    return file
+
+
+def test_models_near_their_shutdown_are_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    days = {"gone": -2, "soon": 5, "later": NEAR_DAYS + 5}
+    monkeypatch.setenv("CONVERGEBENCH_MODELS", str(models(tmp_path, days)))
+    (openai,) = [s for s in services().services if (s.name, s.kind) == ("openai", "editors")]
+    text = "\n".join(openai.ending)
+    assert "openai:soon shuts down on" in text
+    assert "in 5 days, then use gpt-image-2" in text
+    assert "openai:gone was shut down on" in text
+    assert "openai:later" not in text
+
+
+def test_a_broken_catalogue_is_told_and_hides_nothing_else(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "bad.toml").write_text("[[judge")
+    monkeypatch.setenv("CONVERGEBENCH_JUDGES", str(tmp_path / "bad.toml"))
+    found = services()
+    (problem,) = found.problems
+    assert "not valid TOML" in problem
+    assert {one.kind for one in found.services} == {"editors"}
+    assert problem in str(found)
+    monkeypatch.setenv("CONVERGEBENCH_MODELS", str(tmp_path / "none.toml"))
+    assert len(services().problems) == 2  # one for each file, not for each provider
+
+
+def listing(days: dict[str, int]) -> Reply:
+    today = datetime.now(UTC).date()
+    data = [
+        {"id": name, "object": "model", "created": 1, "owned_by": "openai",
+         "shutdown_date": str(today + timedelta(days=left))}
+        for name, left in days.items()
+    ]  # fmt: skip
+    data.append({"id": "gpt-image-2.5-flare", "object": "model", "created": 1, "owned_by": "x"})
+    return Reply({"object": "list", "data": data})
+
+
+def test_online_asks_those_who_tell(monkeypatch: pytest.MonkeyPatch) -> None:
+    days = {"gpt-image-2": 20, "gpt-6-luna": 3, "gpt-image-2.6-flare": 300, "whisper": 2}
+    with serving(lambda _: listing(days)) as server:
+        monkeypatch.setenv("OPENAI_API_KEY", KEY)
+        monkeypatch.setenv("OPENAI_BASE_URL", server.url)
+        found = services(online=True)
+    assert [(got.method, got.path) for got in server.log] == [("GET", "/models")]
+    by_name = {one.name: one for one in found.services if one.kind == "editors"}
+    text = "\n".join(by_name["openai"].ending)
+    assert "openai:gpt-image-2 goes on" in text
+    assert "in 20 days, as OpenAI says" in text
+    assert "openai:gpt-6-luna goes on" in text  # a judge of the same provider
+    assert "whisper" not in text
+    assert "2.6-flare" not in text
+    assert by_name["openai"].told == "was asked: 4 models with a day of shutdown"
+    assert by_name["gemini"].told == "does not tell when its models go"
+
+
+@pytest.mark.parametrize(
+    ("reply", "words"),
+    [
+        (Reply({"error": {"message": f"bad key {KEY}", "code": "invalid_api_key"}}, 401), "401"),
+        (Reply(b"", 500), "500"),
+        (Reply({}, cut=0), "OpenAI"),
+    ],
+)
+def test_online_failures_are_one_line(
+    reply: Reply, words: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with serving(lambda _: reply) as server:
+        monkeypatch.setenv("OPENAI_API_KEY", KEY)
+        monkeypatch.setenv("OPENAI_BASE_URL", server.url)
+        found = services(online=True)
+    (told,) = [s.told for s in found.services if (s.name, s.kind) == ("openai", "editors")]
+    assert told.startswith("could not be asked: ")
+    assert words in told
+    assert KEY not in str(found)
+
+
+def test_online_without_a_key_asks_nobody() -> None:
+    found = services(online=True)
+    (told,) = [s.told for s in found.services if (s.name, s.kind) == ("openai", "editors")]
+    assert told.startswith("was not asked. OpenAI needs a key")
+
+
+def test_missing_keys_are_no_failure_of_the_machine() -> None:
+    done = run("doctor")
+    assert done.returncode == 0, done.stderr
+    assert "Self-test on the test card" in done.stdout
+    assert "Editors and judges: " in done.stdout

@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from convergebench.runner import run
     from convergebench.runspec import RunSpec
     from convergebench.scorer import score
+    from convergebench.spending import spend
     from convergebench.store import RunStore
     from convergebench.suite import check_suite
     from convergebench.unbundler import unbundle
@@ -61,6 +62,7 @@ _HOME = {
     "report": "reporter",
     "run": "runner",
     "score": "scorer",
+    "spend": "spending",
     "unbundle": "unbundler",
     "verify": "verifier",
 }
@@ -86,6 +88,7 @@ __all__ = [
     "report",
     "run",
     "score",
+    "spend",
     "unbundle",
     "verify",
 ]

@@ -1,4 +1,4 @@
-"""The self-test: does every metric give its known answer on this machine?"""
+"""The self-test: does every metric give its known answer here, and what can be called?"""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from convergebench.errors import ConvergeBenchError, explain
 from convergebench.metric import NoScore, Picture, StepView
 from convergebench.metrics.sets import chosen
 from convergebench.registry import open_metric
+from convergebench.services import Services, services
 from convergebench.store import versions
 from convergebench.table import Table
 from convergebench.testcard import testcard
@@ -50,10 +51,11 @@ class Check:
 
 @dataclass(frozen=True)
 class Diagnosis:
-    """Every check, and the versions of what moves numbers."""
+    """Every check, the versions of what moves numbers, and what editors and judges lack."""
 
     checks: tuple[Check, ...]
     versions: dict[str, str]
+    services: Services | None = None
 
     @property
     def failed(self) -> list[Check]:
@@ -71,7 +73,11 @@ class Diagnosis:
         return Table(f"Self-test on the test card: {told}", heads, rows, [system])
 
     def __str__(self) -> str:
-        return str(self.table)
+        return str(self.table) + (f"\n\n{self.services}" if self.services else "")
+
+    def _repr_html_(self) -> str:
+        more = self.services._repr_html_() if self.services else ""
+        return self.table._repr_html_() + more
 
     def to_dict(self) -> dict[str, Any]:
         """For `--json`."""
@@ -80,17 +86,25 @@ class Diagnosis:
             "checks": [vars(check) for check in self.checks],
             "versions": self.versions,
             "cores": os.cpu_count(),
+            "services": self.services.to_dict() if self.services else None,
         }
 
 
 def doctor(
-    names: Sequence[str] = (), *, observe: Callable[[int, int, str], None] | None = None
+    names: Sequence[str] = (),
+    *,
+    online: bool = False,
+    observe: Callable[[int, int, str], None] | None = None,
 ) -> Diagnosis:
     """Measure the test card with every installed metric, or with those named.
+
+    Without names, it also says which providers of editors and judges could be called; that is no
+    failure of this machine, whatever is missing.
 
     Args:
         names: Metrics or sets of them to check; all by default. One that is named and cannot be
             used counts as failed.
+        online: Also ask the providers that tell when their models go; free of charge.
         observe: Called with how many are done, how many there are, and the next one's name.
     """
     asked = [card(name) for name in chosen(names)[0]] or cards()
@@ -104,7 +118,8 @@ def doctor(
         checks.append(check)
     if observe:
         observe(len(asked), len(asked), "")
-    return Diagnosis(tuple(checks), versions())
+    around = services(online=online) if online or not names else None
+    return Diagnosis(tuple(checks), versions(), around)
 
 
 def _check(card: Card) -> Check:

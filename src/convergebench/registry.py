@@ -11,8 +11,10 @@ one: `ssim`.
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from importlib.metadata import EntryPoint, entry_points
 from importlib.util import find_spec
 from inspect import signature
@@ -245,6 +247,12 @@ def plugins(*groups: str) -> list[Plugin]:
 
 def _entries(group: str) -> dict[str, list[EntryPoint]]:
     """Entry points by name; more than one of a name when packages clash."""
+    return _entries_on(group, tuple(sys.path))
+
+
+@lru_cache(maxsize=64)
+def _entries_on(group: str, _path: tuple[str, ...]) -> dict[str, list[EntryPoint]]:
+    # Reading them takes some 30 ms, and a list of editors asks a hundred times.
     found: dict[str, list[EntryPoint]] = {}
     for entry in entry_points(group=f"convergebench.{group}"):
         same = found.setdefault(entry.name, [])

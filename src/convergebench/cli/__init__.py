@@ -18,6 +18,7 @@ from convergebench.cli import (
     compare_scores,
     demo,
     doctor,
+    editors,
     import_,
     leaderboard,
     metrics,
@@ -26,6 +27,7 @@ from convergebench.cli import (
     report,
     run,
     score,
+    spend,
     suites,
     verify,
     view,
@@ -64,6 +66,7 @@ def _root(
 app.command("demo", epilog=demo.EXAMPLES)(demo.demo)
 app.command("plan", epilog=plan.EXAMPLES)(plan.plan)
 app.command("run", epilog=run.EXAMPLES)(run.run)
+app.command("spend", epilog=spend.EXAMPLES)(spend.spend)
 app.command("import", epilog=import_.EXAMPLES)(import_.import_)
 app.command("score", epilog=score.EXAMPLES)(score.score)
 app.command("analyze", epilog=analyze.EXAMPLES)(analyze.analyze)
@@ -75,6 +78,7 @@ app.command("bundle", epilog=bundle.EXAMPLES)(bundle.bundle)
 app.command("unbundle", epilog=bundle.UNBUNDLE_EXAMPLES)(bundle.unbundle)
 app.command("plugins", epilog=plugins.EXAMPLES)(plugins.plugins)
 app.command("doctor", epilog=doctor.EXAMPLES)(doctor.doctor)
+app.add_typer(editors.app, name="editors")
 app.add_typer(leaderboard.app, name="leaderboard")
 app.add_typer(metrics.app, name="metrics")
 app.add_typer(suites.app, name="suites")

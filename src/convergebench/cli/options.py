@@ -7,6 +7,8 @@ from typing import Annotated
 
 import typer
 
+from convergebench.errors import SettingsError, UnknownName
+
 RunDirectory = Annotated[
     Path, typer.Argument(metavar="RUN", help="The run directory.", show_default=False)
 ]
@@ -74,6 +76,25 @@ Retries = Annotated[
         "--retries", help="Tries after a call found the editor unavailable. (default: 5)", min=0
     ),
 ]
+RepeatLost = Annotated[
+    int | None,
+    typer.Option(
+        "--repeat-lost",
+        help="How often a call is made again that was sent, and perhaps billed, but whose answer "
+        "was lost. (default: 1)",
+        min=0,
+    ),
+]
+Settings = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--setting",
+        metavar="NAME=VALUE,…",
+        help="Vary a setting, as in resolution=1K,2K: phrasing (0, 1, …), seed (none, fixed, "
+        "per-step), temperature, resolution (native, 1K, 2K, 4K, interleaved), session "
+        "(stateless, chat); may be given several times.",
+    ),
+]
 Controls = Annotated[
     bool | None,
     typer.Option(
@@ -82,3 +103,35 @@ Controls = Annotated[
         show_default=False,
     ),
 ]
+
+
+def axes(given: list[str] | None) -> dict[str, list[object]] | None:
+    """The table `settings` from options such as `resolution=1K,2K`. Raises SettingsError."""
+    from convergebench.chain import Settings as Known
+
+    names = list(Known.model_fields)
+    found: dict[str, list[object]] = {}
+    for text in given or ():
+        name, sign, values = text.partition("=")
+        each = [value.strip() for value in values.split(",")]
+        if not sign or not all(each):
+            raise SettingsError(
+                f"--setting {text!r} is not of the form NAME=VALUE or NAME=VALUE,VALUE, as in "
+                "resolution=1K,2K."
+            )
+        if name.strip() not in names:
+            raise UnknownName("setting", name.strip(), names)
+        found.setdefault(name.strip(), []).extend(_typed(name.strip(), value) for value in each)
+    return found or None
+
+
+def _typed(name: str, text: str) -> object:
+    if name not in ("phrasing", "temperature"):
+        return text
+    if name == "temperature" and text in ("none", "default"):
+        return None
+    try:
+        return int(text) if name == "phrasing" else float(text)
+    except ValueError:
+        wanted = "a whole number" if name == "phrasing" else "a number, or none for the default"
+        raise SettingsError(f"--setting {name}={text}: expected {wanted}.") from None

@@ -32,6 +32,7 @@ def plan(
     size: o.Size = None,
     budget: o.Budget = None,
     concurrency: o.Concurrency = None,
+    setting: o.Settings = None,
     controls: o.Controls = None,
     json: o.Json = False,
 ) -> None:
@@ -51,6 +52,7 @@ def plan(
         size=size,
         budget=budget,
         concurrency=concurrency,
+        settings=o.axes(setting),
         controls=controls,
     )
     show(planned, json)

@@ -30,6 +30,8 @@ def run(
     concurrency: o.Concurrency = None,
     deadline: o.Deadline = None,
     retries: o.Retries = None,
+    repeat_lost: o.RepeatLost = None,
+    setting: o.Settings = None,
     controls: o.Controls = None,
     retry_failed: Annotated[
         bool, typer.Option("--retry-failed", help="Take up again the chains that ended in failed.")
@@ -39,7 +41,8 @@ def run(
     """Walk every chain with every editor, keeping every frame. Resumes where it was stopped.
 
     Ctrl-C once finishes the calls in flight and saves; twice stops at once. Nothing paid for is
-    lost either way. Exits with 1 when the budget is used up, with 130 when interrupted.
+    lost either way. Exits with 1 when the budget is used up or an account is blocked, with 130 when
+    interrupted.
     """
     from convergebench import runner
     from convergebench.walk import Progress
@@ -67,8 +70,10 @@ def run(
             concurrency=concurrency,
             deadline=deadline,
             retries=retries,
+            repeat_lost=repeat_lost,
+            settings=o.axes(setting),
             controls=controls,
         )
     show(result, json)
     if result.stopped:
-        raise typer.Exit(1 if result.over_budget else 130)
+        raise typer.Exit(130 if result.interrupted else 1)

@@ -1,0 +1,112 @@
+"""Judges of Anthropic: `anthropic`, structured answers by JSON schema. They take no seed."""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Mapping
+from typing import Any
+
+from convergebench.errors import EditorLost
+from convergebench.judging.client import Answer, Asking, count, fault, plain
+from convergebench.judging.question import Sent
+from convergebench.wire import Secret, Told, Wire, client, network_fault
+
+_INPUT = ("input_tokens", "cache_creation_input_tokens", "cache_read_input_tokens")
+
+
+class ClaudeClient:
+    """`messages.create` with `output_config`; the SDK's own retries are off.
+
+    Args:
+        base: Checked base address.
+        model: The model's id.
+        title: Anthropic's name in messages.
+        key: The key.
+        max_tokens: Limit of an answer, thoughts included.
+        parameters: Further fields of the request.
+    """
+
+    def __init__(
+        self,
+        base: str,
+        model: str,
+        *,
+        title: str,
+        key: Secret,
+        max_tokens: int,
+        parameters: Mapping[str, Any],
+    ) -> None:
+        self._base = base
+        self._model = model
+        self._key = key
+        self._max = max_tokens
+        self._parameters = dict(parameters)
+        self._wire = Wire(base, what=title, key=key)
+
+    def ask(self, asking: Asking, timeout: float) -> Answer:
+        """One call, made once."""
+        import anthropic
+
+        with client(self._base, timeout=timeout) as http:
+            sdk = anthropic.Anthropic(
+                api_key=self._key.reveal(),
+                base_url=self._base,
+                max_retries=0,
+                timeout=http.timeout,
+                http_client=http,
+            )
+            content: list[Any] = [_part(part) for part in asking.parts]
+            format_: Any = {"type": "json_schema", "schema": dict(asking.schema)}
+            try:
+                told = sdk.messages.create(
+                    model=self._model,
+                    max_tokens=self._max,
+                    messages=[{"role": "user", "content": content}],
+                    output_config={"format": format_},
+                    extra_body=self._parameters or None,
+                )
+            except anthropic.APIStatusError as error:
+                found = fault(self._wire, _told(error), self._model)
+            except Exception as error:  # the network's, or an answer that the SDK cannot read
+                found = network_fault(error, self._wire.what)
+                found.args = (self._wire.scrub(str(found)),)
+            else:
+                return _answer(told, self._wire)
+        if isinstance(found, Answer):
+            return found
+        raise found
+
+
+def _part(part: str | Sent) -> dict[str, Any]:
+    if isinstance(part, str):
+        return {"type": "text", "text": part}
+    data = base64.b64encode(part.data).decode()
+    source = {"type": "base64", "media_type": part.mime, "data": data}
+    return {"type": "image", "source": source}
+
+
+def _told(error: Any) -> Told:
+    response = error.response
+    return Told(response.status_code, dict(response.headers), error.body, str(error.message)[:600])
+
+
+def _answer(told: Any, wire: Wire) -> Answer:
+    # The SDK hands on whatever JSON, or even text, has come.
+    if not isinstance(getattr(told, "content", None), list):
+        raise EditorLost(f"{wire.what} answered in a form that nobody described")
+    usage = plain(told.usage)
+    texts = [b.text for b in told.content if getattr(b, "type", "") == "text"]
+    stop = str(told.stop_reason or "")
+    details = plain(getattr(told, "stop_details", None))
+    why = ", ".join(str(value) for name, value in details.items() if name != "type")
+    return Answer(
+        text="".join(texts),
+        refusal=(why or "stop reason refusal") if stop == "refusal" else "",
+        cut=stop in ("max_tokens", "model_context_window_exceeded"),
+        model=str(told.model or ""),
+        request_id=str(getattr(told, "_request_id", None) or told.id or ""),
+        usage=usage,
+        tokens={"text_in": count(usage, *_INPUT), "text_out": count(usage, "output_tokens")}
+        if usage
+        else {},
+    )
