@@ -13,9 +13,9 @@ from pathlib import Path
 import typer
 
 from convergebench import errors, judging, registry
-from convergebench.cards import Card
+from convergebench.cards.editors import typical_price
+from convergebench.cards.metrics import Card
 from convergebench.cli import app
-from convergebench.editor_cards import typical_price
 from convergebench.editors.providers import catalogue
 from convergebench.editors.reference.models import MODELS
 from convergebench.metric import MetricSpec

@@ -1,14 +1,22 @@
 from __future__ import annotations
 
+import shutil
+import tempfile
+import threading
+import time
 from pathlib import Path
+from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from convergebench.budget import Budget
+from convergebench.errors import SettingsError
 from convergebench.planner import plan
 from convergebench.runner import run
+from convergebench.verifier import verify
+from tests.support.editors import Spread
 from tests.support.runs import one_chain, write_suite
 
 pytestmark = pytest.mark.usefixtures("test_plugin")
@@ -68,3 +76,144 @@ def test_the_cap_is_never_passed(calls: list[tuple[float, float, bool]], cap: fl
     for pair in open_calls:
         budget.settle(*pair)
     assert budget.spent <= cap + 1e-6
+
+
+CENTS = st.integers(0, 40).map(lambda cents: cents / 100)
+
+
+@settings(max_examples=15, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(
+    prices=st.lists(CENTS, min_size=3, max_size=3).map(sorted),
+    cap=st.integers(0, 600).map(lambda cents: cents / 100),
+    pace=st.integers(0, 999),
+)
+def test_eight_chains_in_flight_never_pass_the_cap(
+    tmp_path: Path, suite: str, prices: list[float], cap: float, pace: int
+) -> None:
+    """Real threads, a real ledger, and a provider that bills what it likes between low and high."""
+    Spread.billed = Spread.highest = 0.0
+    editor = f"spread,price={'/'.join(map(str, prices))},pace={pace}"
+    table: dict[str, Any] = {
+        "suite": suite,
+        "editors": [editor],
+        "sources": ["s0"],
+        "cycles": ["copy"],
+        "repeats": 8,
+        "steps": 3,
+        "controls": False,
+        "budget": cap,
+        "repeat_lost": 10,
+    }
+    path = Path(tempfile.mkdtemp(dir=tmp_path)) / "run"
+    result = run(path, table)
+    assert Spread.highest <= cap + 1e-6, "not at any moment"
+    assert result.spent == pytest.approx(Spread.billed)
+    assert verify(path).sound, verify(path).defects
+    if not result.complete:
+        assert result.over_budget
+        assert result.spent + prices[2] > cap - 1e-6, "it did not give up while money was left"
+    shutil.rmtree(path)
+
+
+@given(
+    st.lists(st.tuples(st.floats(0, 2), st.floats(0, 1)), min_size=1, max_size=40), st.floats(0, 10)
+)
+@settings(max_examples=40)
+def test_threads_that_wait_for_money_get_what_is_left(
+    calls: list[tuple[float, float]], cap: float
+) -> None:
+    budget, stop, guard = Budget(cap, 0.0), threading.Event(), threading.Lock()
+    refused: list[float] = []
+    todo = list(calls)
+    highest = [0.0]
+
+    def work() -> None:
+        while True:
+            with guard:
+                if not todo:
+                    return
+                price, share = todo.pop()
+            if not budget.reserve(price, stop):
+                with guard:
+                    refused.append(budget.spent + price)
+                continue
+            with guard:
+                highest[0] = max(highest[0], budget.committed)
+            time.sleep(0.0003 * share)
+            budget.settle(price, price * share)
+
+    threads = [threading.Thread(target=work) for _ in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert highest[0] <= cap + 1e-6
+    assert budget.spent <= cap + 1e-6
+    assert all(total > cap - 1e-6 for total in refused), "refused only what could not be paid"
+    assert budget.committed == budget.spent
+
+
+def test_who_waits_for_money_is_woken_by_a_stop() -> None:
+    budget, stop = Budget(1.0, 0.0), threading.Event()
+    assert budget.reserve(0.8, stop)
+    threading.Timer(0.1, stop.set).start()
+    clock = time.monotonic()
+    assert not budget.reserve(0.5, stop)
+    assert time.monotonic() - clock < 2
+
+
+def test_what_an_earlier_session_left_open_is_held() -> None:
+    budget = Budget(1.0, 0.2, held=0.5)
+    assert not budget.reserve(0.4)
+    budget.take_up(0.5)
+    budget.settle(0.5, 0.1)
+    assert budget.reserve(0.4)
+    budget.keep(0.4)
+    assert budget.committed == pytest.approx(0.7)
+    assert not budget.reserve(0.4)
+
+
+def test_plan_gives_a_range_per_step(tmp_path: Path, suite: str) -> None:
+    table = {
+        "suite": suite,
+        "editors": ["scripted,price=0.01/0.02/0.04"],
+        "sources": ["s0"],
+        "cycles": ["copy"],
+        "steps": 3,
+        "controls": False,
+        "settings": {"resolution": ["interleaved", "native"]},
+    }
+    planned = plan(table)
+    # Interleaved goes 1K, 2K, 4K, and 2K is dearer by half.
+    assert planned.price is not None
+    assert planned.price.low == pytest.approx(0.01 * 6.5)
+    assert planned.dollars == pytest.approx(0.02 * 6.5)
+    assert planned.price.high == pytest.approx(0.04 * 6.5)
+    assert "$0.13 ($0.07 to $0.26)" in str(planned)
+    told = planned.to_dict()
+    assert told["dollars_high"] == pytest.approx(0.26)
+    assert told["editors"][0]["dollars_low"] == pytest.approx(0.065)
+    with pytest.raises(SettingsError, match=r"about \$0.13 \(\$0.07 to \$0.26\) .*--budget 0.26"):
+        run(tmp_path / "run", table)
+    assert "It may not suffice" in str(plan(table, budget=0.2))
+    native = plan({**table, "settings": {"resolution": ["native"]}})
+    large = plan({**table, "settings": {"resolution": ["4K"]}})
+    assert large.disk == pytest.approx(native.disk * (4096 / 32) ** 2, rel=1e-6)
+
+
+def test_editors_of_one_account_share_its_hours(tmp_path: Path, suite: str) -> None:
+    def hours(*accounts: str) -> float:
+        names = [
+            f"scripted,account={a},pace=3,script=9:{'ok' * (i + 1)}" for i, a in enumerate(accounts)
+        ]
+        found = plan({"suite": suite, "editors": names, "controls": False}).hours
+        assert found is not None
+        return found
+
+    apart, together = hours("a/1", "b/1"), hours("a/1", "a/1")
+    assert together == pytest.approx(2 * apart)
+
+
+def test_an_editor_that_cannot_be_called_is_planned_with_a_note(suite: str) -> None:
+    table = {"suite": suite, "editors": ["scripted,lacks=set ACME_KEY"], "controls": False}
+    assert "cannot be run here: set ACME_KEY" in str(plan(table))

@@ -13,10 +13,10 @@ from pathlib import Path
 
 import pytest
 
+from convergebench.cards.editors import NEAR_DAYS, EditorList, editor_card, editor_cards
+from convergebench.cards.facts import priced
+from convergebench.cards.trial import picture, trial
 from convergebench.editor import EditorSpec, EditReply, EditRequest, Price
-from convergebench.editor_cards import NEAR_DAYS, EditorList, editor_card, editor_cards
-from convergebench.editor_facts import priced
-from convergebench.editor_trial import picture, trial
 from convergebench.editors.providers.catalogue import VARIABLE
 from convergebench.errors import (
     AccountBlocked,

@@ -13,13 +13,13 @@ from pathlib import Path
 import pytest
 
 from convergebench import testcard as cards_source
-from convergebench.cards import card, cards
+from convergebench.cards.editors import NEAR_DAYS
+from convergebench.cards.metrics import card, cards
 from convergebench.doctor import doctor
-from convergebench.editor_cards import NEAR_DAYS
+from convergebench.doctor.services import services
 from convergebench.errors import UnknownName
 from convergebench.metric import KnownAnswer, LiftedMetric, Metric, MetricSpec, Needs, NoScore
 from convergebench.registry import lacking
-from convergebench.services import services
 from tests.support.loopback import Reply, serving
 from tests.support.plugins import install
 

@@ -76,6 +76,29 @@ def test_what_the_editor_told_is_kept(tmp_path: Path, suite: str) -> None:
     assert first.seed == chain.key.seed(1)
 
 
+def test_an_editor_is_told_whose_edit_it_makes_and_what_it_said_before(
+    tmp_path: Path, suite: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seen: list[EditRequest] = []
+
+    def edit(self: object, request: EditRequest) -> EditReply:
+        seen.append(request)
+        time.sleep(0.02)
+        return EditReply(encode(picture(request.step, 48)), session={"turn": request.step})
+
+    monkeypatch.setattr("tests.support.editors.Scripted.edit", edit)
+    chain = one_chain(tmp_path, suite, "")
+    assert {request.key for request in seen} == {chain.key}
+    assert {request.home_size for request in seen} == {(32, 32)}, "the source's, whatever came back"
+    assert {request.task for request in seen} == {None}
+    assert [dict(turn.session) for turn in seen[-1].history] == [
+        {},
+        *({"turn": i} for i in (1, 2, 3)),
+    ]
+    assert [s.call.session for s in chain.steps] == [{"turn": i} for i in (1, 2, 3, 4)]
+    assert all(0.02 <= (s.call.latency or 0) <= s.seconds + 0.01 for s in chain.steps)
+
+
 def test_asked_waiting_time_is_honoured(tmp_path: Path, suite: str) -> None:
     clock = time.monotonic()
     one_chain(tmp_path, suite, "1:busy-0.4|busy-0.3|ok")

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from convergebench import addresses, wire
+from convergebench import wire
 from convergebench.errors import (
     AccountBlocked,
     EditorError,
@@ -24,6 +24,7 @@ from convergebench.errors import (
 from convergebench.wire import (
     Secret,
     Wire,
+    addresses,
     check_base,
     client,
     complaint,
@@ -277,6 +278,8 @@ def test_polls_are_free_so_a_broken_one_is_tried_again() -> None:
         (429, EditorUnavailable),
         (500, EditorUnavailable),
         (503, EditorUnavailable),
+        (504, EditorLost),  # it was at work, perhaps for money
+        (524, EditorLost),
         (302, EditorFailed),
     ],
 )

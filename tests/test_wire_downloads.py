@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 
-from convergebench import addresses, wire
+from convergebench import wire
 from convergebench.errors import EditorLost
-from convergebench.wire import download
+from convergebench.wire import addresses, download
 from tests.support.loopback import Loopback, Received, Reply, certificate, serving
 
 PRIVATE = [

@@ -1,22 +1,23 @@
-"""One call of an editor: its deadline, its retries, and the outcome it comes to.
-
-Only unavailability is retried, after the time the editor asked for or an exponential backoff. A
-call that ran into its deadline may have been billed and is not repeated.
-"""
+"""One call of an editor: its deadline, and the outcome it comes to."""
 
 from __future__ import annotations
 
+import json
+import math
 import queue
 import random
 import threading
-from collections.abc import Callable
-from dataclasses import dataclass, field, replace
-from typing import Final
+import time
+from dataclasses import dataclass, field
+from typing import Any, Final
 
 from convergebench.chain import Call, FrameRef, Outcome
 from convergebench.editor import Editor, EditReply, EditRequest
 from convergebench.errors import (
+    AccountBlocked,
+    EditorError,
     EditorFailed,
+    EditorLost,
     EditorNoImage,
     EditorRefused,
     EditorUnavailable,
@@ -27,6 +28,12 @@ from convergebench.frame import Frame
 
 FIRST_WAIT: Final = 1.0
 LONGEST_WAIT: Final = 600.0
+_OUTCOMES: Final[dict[type[EditorError], Outcome]] = {
+    EditorRefused: "refused",
+    EditorNoImage: "no-image",
+    EditorFailed: "failed",
+    EditorLost: "failed",
+}
 _DETAIL: Final = 2000
 
 
@@ -82,94 +89,119 @@ class Caller:
 
 @dataclass(frozen=True)
 class Answer:
-    """What a step came to."""
+    """What a call came to.
+
+    Attributes:
+        outcome: In one word.
+        detail: Why it is not `edited`.
+        frame: The bytes that came, be they an image or not.
+        ref: What decoding them found.
+        call: What the editor told.
+        in_doubt: Whether it may have been billed although nothing useful came.
+        lost: Whether it is worth being made again: the answer was cut off, the task vanished.
+    """
 
     outcome: Outcome
-    attempts: int
     detail: str = ""
     frame: Frame | None = None
     ref: FrameRef | None = None
     call: Call = field(default_factory=Call)
-    may_be_billed: bool = False
+    in_doubt: bool = False
+    lost: bool = False
 
 
-def ask(
-    caller: Caller,
-    editor: Editor,
-    request: EditRequest,
-    *,
-    retries: int,
-    stop: threading.Event,
-    on_retry: Callable[[int, float, str], None],
-) -> Answer | None:
-    """Call an editor until it answers, refuses, fails for good or the retries are used up.
+def make_call(caller: Caller, editor: Editor, request: EditRequest) -> Answer:
+    """Call an editor once.
 
-    Returns None when `stop` was set while waiting for a retry: nothing happened, nothing is
-    recorded, and the step is made when the run is resumed.
+    Raises:
+        EditorUnavailable: It was not billed and is to be tried again.
+        AccountBlocked: No call of the account succeeds now.
     """
-    for attempt in range(1, retries + 2):
-        try:
-            reply = caller.call(editor, replace(request, attempt=attempt))
-        except EditorUnavailable as error:
-            wait = _wait(attempt, error.retry_after)
-            if attempt > retries or wait > LONGEST_WAIT:
-                reason = (
-                    f"unavailable after {attempt} attempts"
-                    if attempt > retries
-                    else f"unavailable for {wait:.0f} s"
-                )
-                return Answer("failed", attempt, f"{reason}: {_said(error)}")
-            on_retry(attempt, wait, _said(error))
-            if stop.wait(wait):
-                return None
-        except EditorRefused as error:
-            return Answer("refused", attempt, _said(error))
-        except EditorNoImage as error:
-            return Answer("no-image", attempt, _said(error))
-        except EditorFailed as error:
-            return Answer("failed", attempt, _said(error))
-        except _TimedOut:
-            detail = f"timed out after {request.deadline:g} s"
-            return Answer("failed", attempt, detail, may_be_billed=True)
-        except Exception as error:  # an editor is foreign code: its bugs are data, too
-            return Answer("failed", attempt, f"{type(error).__name__}: {_said(error)}")
-        else:
-            try:
-                return _received(reply, attempt)
-            except Exception as error:  # a reply of the wrong make; the call was made all the same
-                got = f"a reply that is no EditReply ({type(reply).__name__}: {_said(error)})"
-                return Answer("failed", attempt, got, may_be_billed=True)
-    raise AssertionError("unreachable: the last attempt always returns")
+    clock = time.monotonic()
 
+    def told(reply: EditReply | None) -> Call:
+        return call_of(reply, editor.spec.caveats, time.monotonic() - clock)
 
-def _received(reply: EditReply, attempt: int) -> Answer:
-    call = Call(
-        model=reply.model,
-        request_id=reply.request_id,
-        effective_prompt=reply.effective_prompt,
-        parameters=dict(reply.parameters),
-        usage=dict(reply.usage),
-        cost=reply.cost,
-        reasoning=reply.reasoning,
-        caveats=reply.caveats,
-    )
-    if not reply.data:
-        return Answer("no-image", attempt, "the reply holds no bytes", call=call)
-    frame = Frame(bytes(reply.data))
     try:
-        return Answer("edited", attempt, "", frame, FrameRef.of(frame), call)
-    except MalformedImage as error:
-        ref = FrameRef.of_malformed(frame)
-        return Answer("malformed", attempt, str(error), frame, ref, call)
+        reply = caller.call(editor, request)
+    except (EditorUnavailable, AccountBlocked):
+        raise
+    except _TimedOut:
+        detail = f"timed out after {request.deadline:g} s"
+        return Answer("failed", detail, call=told(None), in_doubt=True)
+    except EditorLost as error:
+        call = told(error.told)
+        if not error.timed_out:  # what is gone cannot be asked for again
+            call = call.model_copy(update={"task": {}})
+        lost = not error.timed_out
+        return Answer("failed", said(error), call=call, in_doubt=True, lost=lost)
+    except EditorError as error:
+        outcome = _OUTCOMES.get(type(error), "failed")
+        return Answer(outcome, said(error), call=told(error.told))
+    except Exception as error:  # an editor is foreign code: its bugs are data, too
+        detail = f"{type(error).__name__}: {said(error)}"
+        return Answer("failed", detail, call=told(None), in_doubt=True)
+    try:
+        return _received(reply, told(reply))
+    except Exception as error:  # a reply of the wrong make; the call was made all the same
+        got = f"a reply that is no EditReply ({type(reply).__name__}: {said(error)})"
+        return Answer("failed", got, call=told(None), in_doubt=True)
 
 
-def _wait(attempt: int, asked: float | None) -> float:
+def call_of(told: EditReply | None, caveats: tuple[str, ...] = (), latency: float = 0.0) -> Call:
+    """What an editor told about a call, fit to be recorded: plain JSON without secrets."""
+    found = Call(caveats=caveats, latency=round(latency, 4))
+    if told is None:
+        return found
+    cost = told.cost
+    if cost is not None and not (math.isfinite(cost) and cost >= 0):
+        cost = None
+    return Call.model_validate(
+        plain(
+            {
+                "model": told.model,
+                "request_id": told.request_id,
+                "effective_prompt": told.effective_prompt,
+                "parameters": dict(told.parameters),
+                "usage": dict(told.usage),
+                "cost": cost,
+                "basis": (told.basis or "reported") if cost is not None else "",
+                "reasoning": told.reasoning,
+                "caveats": list(dict.fromkeys([*caveats, *told.caveats])),
+                "size": told.size,
+                "format": told.format,
+                "session": dict(told.session),
+                "task": dict(told.task),
+                "latency": found.latency,
+            }
+        )
+    )
+
+
+def plain(told: Any) -> Any:
+    """What came from an editor as JSON can hold it, and without the value of any secret."""
+    return json.loads(scrub(json.dumps(told, default=str)))
+
+
+def said(error: BaseException) -> str:
+    """An error's text for a record."""
+    return scrub(str(error).strip() or type(error).__name__)[:_DETAIL]
+
+
+def pause(count: int, asked: float | None) -> float:
+    """Seconds to wait after so many tries that found the editor unavailable."""
     if asked is not None:
         return max(0.0, asked)
     # Jitter keeps parallel chains from coming back all at once.
-    doubled: float = FIRST_WAIT * 2.0 ** (attempt - 1)
+    doubled: float = FIRST_WAIT * 2.0 ** (count - 1)
     return min(60.0, doubled) * random.uniform(0.5, 1.0)
 
 
-def _said(error: BaseException) -> str:
-    return scrub(str(error).strip() or type(error).__name__)[:_DETAIL]
+def _received(reply: EditReply, call: Call) -> Answer:
+    if not reply.data:
+        return Answer("no-image", "the reply holds no bytes", call=call)
+    frame = Frame(bytes(reply.data))
+    try:
+        return Answer("edited", "", frame, FrameRef.of(frame), call)
+    except MalformedImage as error:
+        return Answer("malformed", str(error), frame, FrameRef.of_malformed(frame), call)

@@ -153,6 +153,7 @@ class Call(Record):
         session: What a conversation needs to go on from this step.
         task: The provider's name of a task that is polled for.
         latency: Seconds that this call took, retries and waits before it left out.
+        ledger: The call's name in `ledger.jsonl`; empty for a free call.
     """
 
     model: str | None = None
@@ -169,10 +170,14 @@ class Call(Record):
     session: dict[str, Any] = Field(default_factory=dict)
     task: dict[str, Any] = Field(default_factory=dict)
     latency: float | None = None
+    ledger: str = ""
 
 
 class Step(Record):
-    """One attempt to make one frame: a line of a chain's file."""
+    """One attempt to make one frame: a line of a chain's file.
+
+    `again` marks a call whose answer was lost and that is made once more: it ends no chain.
+    """
 
     step: Annotated[int, Field(ge=1)]
     outcome: Outcome
@@ -185,11 +190,12 @@ class Step(Record):
     call: Call = Call()
     started: str = ""
     seconds: float = 0.0
+    again: bool = False
 
     def timeless(self) -> dict[str, Any]:
         """The record without what differs between two identical runs."""
         told = self.model_dump(mode="json", exclude={"started", "seconds"})
-        del told["call"]["latency"]
+        del told["call"]["latency"], told["call"]["ledger"]
         return told
 
 
@@ -260,7 +266,8 @@ class Chain:
     @property
     def ended(self) -> bool:
         """Whether the last outcome left no next input."""
-        return self.ending is not None and self.ending.outcome in ENDINGS
+        end = self.ending
+        return end is not None and end.outcome in ENDINGS and not end.again
 
     @property
     def tip(self) -> FrameRef | None:

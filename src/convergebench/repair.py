@@ -14,7 +14,8 @@ if TYPE_CHECKING:
 def cut_torn_lines(store: RunStore) -> list[str]:
     """Cut last lines that were not written whole; a note for each."""
     notes = []
-    for path in (store.path / "chains").glob("*/*.jsonl"):
+    files = [*(store.path / "chains").glob("*/*.jsonl"), *store.path.glob("ledger.jsonl")]
+    for path in files:
         lines = path.read_bytes()
         if lines.endswith(b"\n") and is_json(lines[:-1].rpartition(b"\n")[2]):
             continue
@@ -22,7 +23,7 @@ def cut_torn_lines(store: RunStore) -> list[str]:
             path.unlink()
             torn = lines
         else:
-            torn = store.read_chain(path)[1]
+            torn = torn_off(lines)
             with open(path, "r+b") as file:
                 file.truncate(len(lines) - len(torn))
         notes.append(f"{path.name}: removed {len(torn)} bytes of a record cut off in writing")
@@ -48,6 +49,14 @@ def drop_frameless(store: RunStore) -> list[str]:
             records.truncate(lines[:-1].rfind(b"\n") + 1)
         notes.append(f"{path.name}: step {last.step} is made again, its frame was not saved")
     return notes
+
+
+def torn_off(lines: bytes) -> bytes:
+    """What is not a whole line at the end of a file of JSON lines."""
+    rest = lines[lines.rfind(b"\n") + 1 :]
+    whole = lines[: len(lines) - len(rest)]
+    last = whole[:-1].rpartition(b"\n")[2] + b"\n" if whole else b""
+    return last + rest if last and not is_json(last) else rest
 
 
 def is_json(line: bytes) -> bool:

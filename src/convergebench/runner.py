@@ -8,6 +8,7 @@ next call.
 from __future__ import annotations
 
 import contextlib
+import math
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -18,12 +19,15 @@ from convergebench.chain import Chain, ChainKey, FrameRef, count_outcomes
 from convergebench.editor import Editor
 from convergebench.errors import SettingsError, StoreMismatch, SuiteError
 from convergebench.frame import Frame
-from convergebench.planner import Job, Plan, as_config, concurrency, plan_job, prepare
+from convergebench.job import Job, as_config, prepare
+from convergebench.ledger import Ledger, mend
+from convergebench.planner import concurrency, plan_job
+from convergebench.plans import Plan
 from convergebench.registry import open_editor
 from convergebench.runspec import RunSpec
 from convergebench.store import RunStore
 from convergebench.table import Table
-from convergebench.walk import OVER_BUDGET, Observer, Progress, Walk
+from convergebench.walk import INTERRUPTED, OVER_BUDGET, Observer, Progress, Walk
 
 RESERVE: Final = 4
 """Disk held back per call in flight, in sizes of the largest source."""
@@ -50,7 +54,12 @@ class RunResult:
     @property
     def over_budget(self) -> bool:
         """Whether chains wait for a larger budget."""
-        return self.stopped == OVER_BUDGET
+        return OVER_BUDGET in self.stopped
+
+    @property
+    def interrupted(self) -> bool:
+        """Whether somebody stopped it."""
+        return self.stopped == INTERRUPTED
 
     @property
     def table(self) -> Table:
@@ -110,8 +119,8 @@ def run(
     keys = job.spec.keys(job.suite)
     editors = {name: open_editor(name) for name in dict.fromkeys(k.editor for k in keys)}
     origins = {name: job.origin(name) for name in dict.fromkeys(k.source for k in keys)}
-    sizes = {name: len(source.data) for name, (source, _) in origins.items()}
-    planned = plan_job(job, keys, editors, sizes)
+    planned = plan_job(job, keys, editors, {name: source for name, (source, _) in origins.items()})
+    _require_ready(planned)
     _require_budget(planned)
     if observe is not None:
         for note in job.notes:  # before anything is spent
@@ -121,7 +130,10 @@ def run(
     with store.writing("run", reserve=_reserve(job, editors, keys, origins)) as notes:
         store.write_json("spec.json", _kept(job.spec))
         refs = _keep_sources(store, {**origins, **_other_sources(job, origins)})
-        known = {chain.key: chain for chain in store.chains()}
+        ledger = Ledger(store)
+        mended = mend(store, ledger, store.chains())
+        notes += mended.notes
+        known = {chain.key: chain for chain in mended.chains}
         walk = Walk(
             store,
             job.spec,
@@ -129,6 +141,8 @@ def run(
             {key: _chain(store, key, known, refs, editors) for key in keys},
             begun=set(known),
             spent=sum(chain.spent for chain in known.values()),
+            ledger=ledger,
+            begun_tasks=mended.open,
             retry_failed=retry_failed,
             observe=observe,
         )
@@ -149,6 +163,13 @@ def run(
     )
 
 
+def _require_ready(planned: Plan) -> None:
+    """Raise SettingsError for a run with an editor that cannot be called here."""
+    for row in planned.rows:
+        if row.spec.lacks and row.calls:
+            raise SettingsError(f"{row.editor} cannot be run here: {row.spec.lacks}")
+
+
 def _require_budget(planned: Plan) -> None:
     """Raise SettingsError for a run that would spend money nobody has agreed to."""
     for row in planned.rows:
@@ -157,11 +178,17 @@ def _require_budget(planned: Plan) -> None:
                 f"the price of {row.editor} is unknown, so a budget cannot be held. "
                 "Leave the editor or the budget out."
             )
-    if planned.budget is None and (planned.dollars or 0.0) > 0:
+    # What is known of the costs, where the price of another editor is not.
+    known = [row.price for row in planned.rows if row.price]
+    low, expected, high = (
+        sum(getattr(price, name) for price in known) for name in ("low", "expected", "high")
+    )
+    if planned.budget is None and planned.dollars is not None and high > 0:
+        spread = f" (${low:.2f} to ${high:.2f})" if high > low else ""
+        agreed = math.ceil(high * 100 - 1e-6) / 100
         raise SettingsError(
-            f"this run would spend about ${planned.dollars:.2f} on {planned.calls} calls, and no "
-            f"budget is set. Agree with --budget {planned.dollars:.2f} (or less: it is never "
-            "exceeded)."
+            f"this run would spend about ${expected:.2f}{spread} on {planned.calls} calls, and no "
+            f"budget is set. Agree with --budget {agreed:.2f} (or less: it is never exceeded)."
         )
 
 

@@ -58,6 +58,7 @@ class RunSpec(Record):
     concurrency: Annotated[int, Field(ge=1, le=256)] | None = None
     deadline: Annotated[float, Field(gt=0)] = 120.0
     retries: Annotated[int, Field(ge=0, le=50)] = 5
+    repeat_lost: Annotated[int, Field(ge=0, le=10)] = 1
     controls: bool = True
 
     @model_validator(mode="after")

@@ -3,6 +3,7 @@
     run.json              what this run is: suite, size, versions
     suite.json            the suite, so that scoring needs nothing else
     sessions.jsonl        one line when a process starts on it, one when it ends
+    ledger.jsonl          what every paid call was to cost, and did cost
     frames/ab/abcd….png   received bytes under their SHA-256
     chains/ab/NAME.jsonl  a header, then one line per step
     scores/*.parquet      score rows
@@ -47,6 +48,7 @@ if TYPE_CHECKING:
     import polars as pl
 
 FORMAT: Final = 1
+LEDGER: Final = "ledger.jsonl"
 LIBRARIES: Final = ("convergebench", "numpy", "opencv-python-headless", "pillow", "polars", "scipy")
 
 SCORE_COLUMNS: Final = {
@@ -221,6 +223,10 @@ class RunStore:
         if event == "start":
             line["versions"] = versions()
         self._append(self.path / "sessions.jsonl", json.dumps(line, sort_keys=True).encode())
+
+    def append_ledger(self, line: bytes) -> None:
+        """Append to `ledger.jsonl`. Not for two threads at once."""
+        self._append(self.path / LEDGER, line)
 
     def add_scores(self, rows: pl.DataFrame) -> None:
         """Add score rows as one new file."""

@@ -15,7 +15,9 @@ from convergebench.archive.contents import digest_in
 from convergebench.archive.inspection import Bundle
 from convergebench.chain import IMPORTED, Chain, FrameRef
 from convergebench.errors import StoreDamaged, StoreError, UnknownName, explain
-from convergebench.store import RunStore
+from convergebench.ledger import differences, read_ledger
+from convergebench.repair import torn_off
+from convergebench.store import LEDGER, RunStore
 from convergebench.table import Table
 
 
@@ -82,8 +84,9 @@ def verify(
     """Re-hash every frame and check every record of a run, or of a bundle without unpacking it.
 
     Missing: a record names a frame that is not there. Altered: a frame's bytes are not what its
-    name says. Damaged: a record cannot be read, or a chain's steps do not follow from each other.
-    Orphaned: a frame no record names (a process was killed between the two writes).
+    name says. Damaged: a record cannot be read, a chain's steps do not follow from each other, or
+    the ledger says other dollars than the chains' records. Orphaned: a frame no record names (a
+    process was killed between the two writes).
     """
     if os.path.isfile(directory):
         return _verify_bundle(Path(directory), observe)
@@ -111,6 +114,7 @@ def check_records(
     """
     result = VerifyResult(store.path)
     named: dict[str, str] = {}
+    chains: list[Chain] = []
 
     def name(ref: FrameRef, owner: str) -> None:
         named.setdefault(store.frame_path(ref).relative_to(store.path).as_posix(), owner)
@@ -128,6 +132,7 @@ def check_records(
             result.damaged.append(str(error))
             continue
         result.chains += 1
+        chains.append(chain)
         if torn:
             result.damaged.append(f"{file.name}: {len(torn)} bytes of a torn record at its end")
         try:
@@ -136,6 +141,8 @@ def check_records(
             result.damaged.append(f"{chain.key.id}: {error}")
         for ref in _refs(chain):
             name(ref, chain.key.id)
+    if not result.damaged:  # a chain that cannot be read is no difference of dollars
+        result.damaged += _money(store, chains)
     present = _frames_of(store) if present is None else present
     result.frames = len(present)
     result.missing = [f"{n} of {owner}" for n, owner in sorted(named.items()) if n not in present]
@@ -218,6 +225,17 @@ def _inconsistencies(store: RunStore, chain: Chain) -> Iterator[str]:
             frames[step.step] = step.frame.sha256
         if imported or step.outcome == "edited":
             last = max(last, step.step)
+
+
+def _money(store: RunStore, chains: list[Chain]) -> list[str]:
+    """Where the ledger is torn, cannot be read, or differs from the chains' records."""
+    path = store.path / LEDGER
+    torn = len(torn_off(path.read_bytes())) if path.exists() else 0
+    found = [f"{LEDGER}: {torn} bytes of a torn record at its end"] if torn else []
+    try:
+        return found + differences(read_ledger(store.path), chains)
+    except StoreDamaged as error:
+        return [*found, str(error)]
 
 
 def _hash(path: Path) -> str:

@@ -10,25 +10,29 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, replace
-from datetime import UTC, datetime
+from dataclasses import dataclass
 from functools import partial
 from types import FrameType
-from typing import Final
+from typing import Any, Final
 
+from convergebench.attempts import Attempted, Attempts
 from convergebench.budget import Budget
-from convergebench.calls import Answer, Caller, ask
-from convergebench.chain import Chain, ChainKey, Step, count_outcomes
+from convergebench.calls import Caller
+from convergebench.chain import PAUSES, Chain, ChainKey, Step, count_outcomes
 from convergebench.cycle import Cycle
 from convergebench.editor import Editor, EditRequest, Turn
 from convergebench.errors import StoreFull
+from convergebench.flow import Flow
 from convergebench.frame import Frame
-from convergebench.planner import concurrency
+from convergebench.ledger import KILLED, UNRECORDED, Entry, Ledger, lost_calls, now
+from convergebench.planner import asked_of, concurrency
 from convergebench.runspec import RunSpec
 from convergebench.store import RunStore
 from convergebench.suite import region_box
+from convergebench.till import Errand, Till
 
 OVER_BUDGET: Final = "the budget is used up"
+INTERRUPTED: Final = "interrupted"
 
 
 @dataclass(frozen=True)
@@ -57,6 +61,8 @@ class Walk:
         chains: The chains to walk, as recorded so far; those without records are not yet begun.
         begun: Keys of the chains that have a file.
         spent: Dollars spent on this run before.
+        ledger: The run's ledger, mended.
+        begun_tasks: Calls of earlier sessions by chain whose task was begun and not collected.
         retry_failed: Whether chains that ended in `failed` are taken up again.
         observe: Told of every event, one at a time.
     """
@@ -70,13 +76,17 @@ class Walk:
         *,
         begun: set[ChainKey],
         spent: float = 0.0,
+        ledger: Ledger | None = None,
+        begun_tasks: Mapping[str, Entry] | None = None,
         retry_failed: bool = False,
         observe: Observer | None = None,
     ) -> None:
         self.chains = dict(chains)
-        self.budget = Budget(spec.budget, spent)
+        self._tasks = dict(begun_tasks or {})
+        held = sum(entry.reserved.dollars for entry in self._tasks.values())
+        self.budget = Budget(spec.budget, spent, held)
         self.made = 0
-        self.stopped = ""
+        self._why: list[str] = []
         self._store = store
         self._spec = spec
         self._editors = editors
@@ -85,13 +95,24 @@ class Walk:
         self._stop = threading.Event()
         self._lock = threading.RLock()
         self._error: BaseException | None = None
+        self._till = Till(self.budget, ledger or Ledger(store))
+        limits = {n: (e.spec.account, concurrency(spec, e.spec)) for n, e in editors.items()}
+        self._attempts = Attempts(
+            self._till, Flow(limits, self._tell), spec.retries, self._stop, self._tell
+        )
         failed = {k for k, c in chains.items() if c.last and c.last.outcome == "failed"}
         self._reopened = failed if retry_failed else set()
+        self._reopened |= {key for key in chains if key.id in self._tasks}
         self._targets = {k: spec.steps_of(self._cycle(k)) for k in chains}
         self._goal = sum(self._targets.values())
         self._outcomes = Counter(count_outcomes(chains.values()))
         self._done = sum(self.is_done(chain) for chain in chains.values())
         self._length = sum(chain.length for chain in chains.values())
+
+    @property
+    def stopped(self) -> str:
+        """Why chains are left that could go on; empty when none is."""
+        return INTERRUPTED if INTERRUPTED in self._why else "; ".join(self._why)
 
     def is_done(self, chain: Chain) -> bool:
         """Whether nothing is left to do for a chain."""
@@ -117,6 +138,7 @@ class Walk:
             for worker in workers:
                 while worker.is_alive():  # in slices, so that signals are heard
                     worker.join(0.2)
+        self._till.closed = True
         if self._error is not None:
             raise self._error
 
@@ -141,41 +163,35 @@ class Walk:
         while not self._stop.is_set() and not self.is_done(self.chains[key]):
             chain = self.chains[key]
             tip = tip or self._store.frame(chain.frames[-1])
-            request = self._request(chain, tip)
-            price = editor.spec.price or 0.0
-            if not self.budget.reserve(price):
-                self._pause(chain, request)
+            request = self._request(chain, tip, editor)
+            errand = self._errand(chain, request, editor)
+            if errand.price is None or errand.price.high > 0:
+                self._begin(chain)  # so that a kill in its first call can be recorded
+            entry = self._tasks.pop(key.id, None)
+            receipt = self._till.take_up(entry, errand.paid) if entry else None
+            started, clock = now(), time.monotonic()
+            made = self._attempts.make(caller, editor, request, errand, receipt)
+            if made is None:
                 return
-            started, clock = _now(), time.monotonic()
-            answer, cost = None, 0.0
-            try:
-                answer = ask(
-                    caller,
-                    editor,
-                    request,
-                    retries=self._spec.retries,
-                    stop=self._stop,
-                    on_retry=partial(self._retrying, key.id),
-                )
-                cost = _cost(answer, price) if answer else 0.0
-            finally:
-                self.budget.settle(price, cost)
-            if answer is None:
+            if made.answer.outcome in PAUSES:
+                self._pause(chain, request, made)
                 return
-            answer = replace(answer, call=answer.call.model_copy(update={"cost": cost}))
-            step = _step(request, answer, started, time.monotonic() - clock)
-            self._record(chain, step, answer.frame)
-            tip = answer.frame
+            step = self._step(chain, request, made, started, time.monotonic() - clock)
+            self._record(chain, step, made.answer.frame)
+            if made.receipt is not None:
+                cost, basis = step.call.cost or 0.0, step.call.basis or "none"
+                made.receipt.settle(cost, basis, step.outcome, step.call.request_id)
+            tip = made.answer.frame if step.outcome == "edited" else None
             if self._store.full:
                 raise StoreFull(
                     f"no space left for {self._store.path}. Every reply received so far is saved: "
                     "free some space and run the same command again."
                 )
 
-    def _request(self, chain: Chain, tip: Frame) -> EditRequest:
+    def _request(self, chain: Chain, tip: Frame, editor: Editor) -> EditRequest:
         key, cycle, step = chain.key, self._cycle(chain.key), chain.length + 1
         edit = cycle.edit_at(step)
-        prompts = {s.step: s.prompt for s in chain.steps}
+        told = {s.step: s for s in chain.steps if s.outcome == "edited"}
         return EditRequest(
             inputs=tuple(
                 tip if i == step - 1 else self._store.frame(chain.frames[i])
@@ -184,27 +200,77 @@ class Walk:
             prompt=edit.wording(key.settings.phrasing, cycle.round_of(step)),
             edit=edit,
             step=step,
-            seed=key.seed(step),
+            seed=key.seed(step) if editor.spec.abilities.seeds else None,
             settings=key.settings,
             region=region_box(edit, self._store.suite.source_named(key.source)),
             history=tuple(
-                Turn(i, prompts.get(i, ""), partial(self._store.frame, ref))
+                Turn(i, told[i].prompt, partial(self._store.frame, ref), told[i].call.session)
+                if i in told
+                else Turn(i, "", partial(self._store.frame, ref))
                 for i, ref in enumerate(chain.frames)
             ),
             deadline=self._spec.deadline,
             chain=key.id,
+            attempt=1 + sum(record.attempts for record in lost_calls(chain)),
+            key=key,
+            home_size=_size(chain),
         )
 
-    def _pause(self, chain: Chain, request: EditRequest) -> None:
-        self.stopped = OVER_BUDGET
-        if chain.last is None or chain.last.outcome != "over-budget":
-            self._record(chain, _step(request, Answer("over-budget", 0), _now(), 0.0))
+    def _errand(self, chain: Chain, request: EditRequest, editor: Editor) -> Errand:
+        asked = asked_of(chain.key, self._cycle(chain.key), request.step, _size(chain) or (0, 0))
+        task, paid = _timed_out(chain)
+        return Errand(
+            chain=chain.key.id,
+            step=request.step,
+            editor=chain.key.editor,
+            provider=editor.spec.account.partition("/")[0],
+            price=editor.spec.price_of(asked),
+            seed=request.seed,
+            task=task,
+            paid=paid,
+        )
+
+    def _step(
+        self, chain: Chain, request: EditRequest, made: Attempted, started: str, seconds: float
+    ) -> Step:
+        answer, receipt = made.answer, made.receipt
+        lost = [record for record in lost_calls(chain) if record.detail not in (KILLED, UNRECORDED)]
+        # A task that was only collected, and is gone, leaves the step as it was.
+        collected = receipt is not None and receipt.collects
+        return Step(
+            step=request.step,
+            outcome=answer.outcome,
+            prompt=request.prompt,
+            inputs=tuple(frame.digest for frame in request.inputs),
+            seed=request.seed,
+            frame=answer.ref,
+            detail=answer.detail,
+            attempts=made.calls,
+            call=receipt.charge(answer) if receipt else answer.call,
+            started=started,
+            seconds=round(seconds, 4),
+            again=answer.lost and (collected or len(lost) < self._spec.repeat_lost),
+        )
+
+    def _pause(self, chain: Chain, request: EditRequest, made: Attempted) -> None:
+        outcome, detail = made.answer.outcome, made.answer.detail
+        account = self._editors[chain.key.editor].spec.account.partition("/")[0]
+        blocked = f"blocked by {account or chain.key.editor}: {detail}"
+        why = OVER_BUDGET if outcome == "over-budget" else blocked
+        with self._lock:
+            if why not in self._why:
+                self._why.append(why)
+        if chain.last is None or chain.last.outcome != outcome:
+            self._record(chain, self._step(chain, request, made, now(), 0.0))
+
+    def _begin(self, chain: Chain) -> None:
+        if chain.key not in self._begun:
+            self._store.start(chain)
+            self._begun.add(chain.key)
 
     def _record(self, chain: Chain, step: Step, frame: Frame | None = None) -> None:
         key = chain.key
-        if key not in self._begun:
-            self._store.start(chain)
-            self._begun.add(key)
+        self._begin(chain)
         self._store.append(key.id, step, frame)
         with self._lock:
             self._reopened.discard(key)
@@ -218,9 +284,6 @@ class Walk:
             self._done += self.is_done(self.chains[key])
         reason = f" ({step.detail})" if step.detail else ""
         self._tell("" if edited else f"{key.id}: step {step.step} {step.outcome}{reason}")
-
-    def _retrying(self, chain: str, attempt: int, wait: float, why: str) -> None:
-        self._tell(f"{chain}: try {attempt} failed ({why}); next in {wait:.1f} s")
 
     def _tell(self, event: str) -> None:
         if self._observe is None:
@@ -252,7 +315,7 @@ class Walk:
             if self._stop.is_set():
                 os.write(2, b"\nstopped at once; all records are saved, calls in flight are lost\n")
                 os._exit(128 + number)
-            self.stopped = "interrupted"
+            self._why.append(INTERRUPTED)
             self._stop.set()
             self._tell("stopping: finishing the calls in flight; Ctrl-C again stops at once")
 
@@ -264,29 +327,16 @@ class Walk:
                 signal.signal(number, handler)
 
 
-def _cost(answer: Answer, price: float) -> float:
-    """What a call cost: as the provider says, else its price if it was or may have been billed."""
-    if answer.call.cost is not None:
-        return answer.call.cost
-    billed = answer.outcome in ("edited", "malformed") or answer.may_be_billed
-    return price if billed else 0.0
+def _size(chain: Chain) -> tuple[int, int] | None:
+    source = chain.source
+    return (source.width, source.height) if source and source.width and source.height else None
 
 
-def _step(request: EditRequest, answer: Answer, started: str, seconds: float) -> Step:
-    return Step(
-        step=request.step,
-        outcome=answer.outcome,
-        prompt=request.prompt,
-        inputs=tuple(frame.digest for frame in request.inputs),
-        seed=request.seed,
-        frame=answer.ref,
-        detail=answer.detail,
-        attempts=answer.attempts,
-        call=answer.call,
-        started=started,
-        seconds=round(seconds, 4),
-    )
-
-
-def _now() -> str:
-    return datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+def _timed_out(chain: Chain) -> tuple[dict[str, Any] | None, float]:
+    """The next step's task that nobody waited for to the end, and what was assumed for it."""
+    records = [record for record in chain.steps if record.step == chain.length + 1]
+    last = next((r for r in reversed(records) if r.outcome not in PAUSES), None)
+    if last is None or last.outcome != "failed" or not last.call.task:
+        return None, 0.0
+    task = last.call.task
+    return task, sum(record.call.cost or 0.0 for record in records if record.call.task == task)

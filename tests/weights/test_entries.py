@@ -6,7 +6,7 @@ from importlib import resources
 import pytest
 
 from convergebench.errors import UnknownName
-from convergebench.weights.entries import Address, Catalogue, Hub, Package, catalogue, readable
+from convergebench.weights.entries import Address, Catalogue, Hub, Npm, Package, catalogue, readable
 from tests.weights.entries_text import file_entry, set_entry
 
 
@@ -34,15 +34,15 @@ def test_a_digest_and_the_digits_in_a_files_name_agree() -> None:
 def test_what_packages_carry_is_known_exactly() -> None:
     for weights in catalogue().values():
         for file in weights.file:
-            if any(isinstance(source, Package) for source in file.sources):
+            if any(isinstance(source, Package | Npm) for source in file.sources):
                 assert file.size
                 assert file.sha256
 
 
-def test_every_set_of_the_metrics_is_listed() -> None:
+def test_every_set_of_the_metrics_and_editors_is_listed() -> None:
     expected = """lpips-alex lpips-vgg niqe brisque ilniqe nrqm nima-mobilenet efficientnet-lite0
     cnniqa-live clip-vit-l-14 clip-vit-b-32 rali arniqa clipiqa cnniqa dbcnn hyperiqa liqe maniqa
-    musiq nima paq2piq qalign qualiclip topiq-nr tres wadiqam"""
+    musiq nima paq2piq qalign qualiclip topiq-nr tres wadiqam taef2 migan"""
     assert set(expected.split()) <= set(catalogue())
 
 

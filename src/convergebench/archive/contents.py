@@ -21,7 +21,7 @@ _HEX2: Final = "[0-9a-f]{2}"
 _WORD: Final = r"[A-Za-z0-9_-][A-Za-z0-9_.@+,=-]{0,199}"
 _ENDINGS: Final = "|".join(re.escape(e) for e in (*EXTENSIONS.values(), ".bin"))
 _RECORD: Final = re.compile(
-    r"(run|suite|spec|sources|findings)\.json|sessions\.jsonl"
+    r"(run|suite|spec|sources|findings)\.json|(sessions|ledger)\.jsonl"
     rf"|(imports|ratings|chains/{_HEX2})/{_WORD}\.jsonl|scores/{_WORD}\.parquet"
 )
 _FRAME: Final = re.compile(rf"frames/({_HEX2})/(\1[0-9a-f]{{62}})({_ENDINGS})")

@@ -30,7 +30,7 @@ def list_(
     json: o.Json = False,
 ) -> None:
     """List every editor: what it is, its price at 1K, and whether it can be called here."""
-    from convergebench.editor_cards import editor_cards
+    from convergebench.cards.editors import editor_cards
 
     show(editor_cards(word, ready=ready), json)
 
@@ -38,7 +38,7 @@ def list_(
 @app.command("show", epilog="Examples:  convergebench editors show gemini:gemini-nano-banana-2.1")
 def show_(name: Name, json: o.Json = False) -> None:
     """Show all that is known of an editor: what it sends, follows, costs, and cannot switch off."""
-    from convergebench.editor_cards import editor_card
+    from convergebench.cards.editors import editor_card
 
     show(editor_card(name), json)
 
@@ -59,7 +59,7 @@ def check(
     json: o.Json = False,
 ) -> None:
     """Try one edit of a 64-pixel picture, after telling its price. Exits with 2 if it fails."""
-    from convergebench.editor_trial import trial
+    from convergebench.cards.trial import trial
     from convergebench.errors import ConvergeBenchError, SettingsError
 
     offered = trial(name)

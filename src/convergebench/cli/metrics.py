@@ -19,7 +19,7 @@ def list_(
     json: o.Json = False,
 ) -> None:
     """List every installed metric with its range, direction, cost, and why it cannot be used."""
-    from convergebench.cards import cards
+    from convergebench.cards.metrics import cards
     from convergebench.table import Table
 
     found = [card for card in cards() if not (ready and card.missing)]
@@ -48,7 +48,7 @@ def show_(
     name: Annotated[str, typer.Argument(metavar="NAME", help="A metric.")], json: o.Json = False
 ) -> None:
     """Show a metric's card: definition, range, version, needs, known answer."""
-    from convergebench.cards import card
+    from convergebench.cards.metrics import card
 
     show(card(name), json)
 

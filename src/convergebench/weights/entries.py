@@ -28,7 +28,7 @@ HUB: Final = "https://huggingface.co"
 """Where the model hub answers, unless HF_ENDPOINT names a mirror."""
 
 
-FILES: Final = ("classical", "semantic", "learned", "backbones")
+FILES: Final = ("classical", "semantic", "learned", "backbones", "editors")
 """The catalogue's files, in the order in which sets are listed."""
 
 
@@ -50,6 +50,20 @@ class Package(Entry):
 
     def __str__(self) -> str:
         return f"package {self.package} {self.version}"
+
+
+class Npm(Entry):
+    """A member of a package's archive on the npm registry; nothing in the archive is run."""
+
+    npm: Name
+    version: str
+    archive: Name
+    sha256: Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{64}$")]
+    size: int
+    member: Inside
+
+    def __str__(self) -> str:
+        return f"npm package {self.npm} {self.version}"
 
 
 class Hub(Entry):
@@ -85,7 +99,7 @@ class Address(Entry):
         return self.url
 
 
-Source = Package | Hub | Cache | Address
+Source = Package | Npm | Hub | Cache | Address
 
 
 class Form(Entry):
@@ -172,8 +186,8 @@ class Member:
 
     @property
     def packaged(self) -> bool:
-        """Whether a package index carries it."""
-        return any(isinstance(source, Package) for source in self.file.sources)
+        """Whether a package index or registry carries it."""
+        return any(isinstance(source, Package | Npm) for source in self.file.sources)
 
 
 class Catalogue(Mapping[str, WeightSet]):

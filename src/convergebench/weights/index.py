@@ -140,10 +140,10 @@ def _files(page: str) -> Iterator[tuple[str, str]]:
         page += "index.html"
     body, base, kind = read_page(page, ACCEPT, PAGE)
     for name, link in _json(body) if kind.endswith("json") else _html(body):
-        yield name, _address(page, base, link)
+        yield name, absolute(page, base, link)
 
 
-def _address(page: str, base: str, link: str) -> str:
+def absolute(page: str, base: str, link: str) -> str:
     """A link made absolute; the page's user and password go along on the same server."""
     address = urldefrag(urljoin(base, link))[0]
     there, here = urlsplit(address), urlsplit(page)

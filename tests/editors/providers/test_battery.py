@@ -19,6 +19,7 @@ from convergebench.errors import (
 from convergebench.frame import Frame
 from convergebench.registry import open_editor
 from tests.editors.providers.speakers import NAMES, speaker_of
+from tests.support.loopback import Reply
 from tests.support.speaker import Speaker
 
 MARKER = "MARKER-7f3a9c-not-to-be-seen"
@@ -114,6 +115,23 @@ def test_an_answer_cut_off_is_lost_and_not_repeated(speaker: Speaker, fates: lis
     assert not found.timed_out
     assert len(speaker.begun) == 1
     assert speaker.billed == 1
+    assert found.told is not None, "what was sent is told all the same"
+    assert found.told.parameters
+    assert found.told.size
+
+
+@pytest.mark.parametrize("status", [504, 524])
+def test_a_gateway_that_waited_in_vain_may_have_cost_money(
+    speaker: Speaker, status: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    late = Reply({"error": {"code": status, "message": "upstream timed out"}}, status=status)
+    monkeypatch.setattr(speaker, "answer", lambda _request: late)
+    found = outcome(speaker)
+    assert isinstance(found, EditorLost), found
+    assert str(status) in str(found)
+    assert len(speaker.server.log) == 1
+    assert found.told is not None
+    assert found.told.parameters
 
 
 def test_an_answer_without_a_picture_is_no_image(speaker: Speaker, fates: list[str]) -> None:

@@ -10,6 +10,7 @@ import pytest
 
 from convergebench.chain import Settings
 from convergebench.editor import Asked
+from convergebench.editors.providers.catalogue import shelf
 from convergebench.errors import (
     AccountBlocked,
     EditorFailed,
@@ -75,20 +76,24 @@ FLUX3 = {
 }
 
 
-@pytest.mark.parametrize(
-    ("model", "body"),
-    [
-        ("flux-kontext-pro", KONTEXT),
-        ("flux-kontext-max", KONTEXT),
-        ("flux-2-pro", FLUX2),
-        ("flux-2-pro-preview", FLUX2),
-        ("flux-2-max", FLUX2),
-        ("flux-2-flex", {**FLUX2, "steps": 50, "guidance": 4.5}),
-        ("flux-2-klein-4b", KLEIN),
-        ("flux-2-klein-9b", KLEIN),
-        ("flux-3-image", FLUX3),
-    ],
-)
+BODIES: dict[str, dict[str, Any]] = {
+    "flux-kontext-pro": KONTEXT,
+    "flux-kontext-max": KONTEXT,
+    "flux-2-pro": FLUX2,
+    "flux-2-pro-preview": FLUX2,
+    "flux-2-max": FLUX2,
+    "flux-2-flex": {**FLUX2, "steps": 50, "guidance": 4.5},
+    "flux-2-klein-4b": KLEIN,
+    "flux-2-klein-9b": KLEIN,
+    "flux-3-image": FLUX3,
+}
+
+
+def test_the_body_is_known_for_every_model() -> None:
+    assert set(BODIES) == set(shelf("bfl").by_id())
+
+
+@pytest.mark.parametrize(("model", "body"), BODIES.items())
 def test_every_model_is_sent_exactly_this(ask: Asking, model: str, body: dict[str, Any]) -> None:
     ask.editor = f"bfl:{model}"
     reply = ask()
@@ -210,7 +215,7 @@ def test_prices_of_a_megapixel_edit(model: str, dollars: float) -> None:
 
 
 def test_larger_pictures_cost_more_by_the_megapixel() -> None:
-    asked = Asked(Settings(resolution="2K"), 1, 1024, 1024)
+    asked = Asked(Settings(resolution="2K"), 2, 1024, 1024)
     price = open_editor("bfl:flux-2-pro").spec.price_of(asked)
     assert price is not None
     assert price.expected == pytest.approx(0.03 + 3 * 0.015 + 4 * 0.015)

@@ -53,6 +53,62 @@ def test_every_living_model_opens_without_a_key_and_has_a_price(name: str, model
         assert 0 < price.low <= price.expected <= price.high < 5
 
 
+ROOT = Path(__file__).parents[3]
+
+
+def test_every_provider_has_its_page() -> None:
+    for name in providers():
+        assert shelf(name).provider.page == f"docs/editors/{name}.md"
+        assert (ROOT / shelf(name).provider.page).is_file()
+
+
+@pytest.mark.parametrize(
+    ("step", "source", "resolution", "inputs", "dollars"),
+    [
+        (1, 1024, "native", 1, 0.045),
+        (1, 2048, "1K", 1, 0.09),  # the source is sent as it is: 4 megapixels
+        (2, 2048, "1K", 1, 0.045),  # then what was made of it
+        (2, 2048, "1K", 2, 0.15),  # the second picture may be the source
+        (1, 1024, "2K", 1, 0.09),
+        (2, 1024, "2K", 1, 0.135),
+    ],
+)
+def test_megapixels_are_counted_of_what_is_sent(
+    step: int, source: int, resolution: str, inputs: int, dollars: float
+) -> None:
+    settings = Settings.model_validate({"resolution": resolution})
+    spec = open_editor("bfl:flux-2-pro").spec
+    price = spec.price_of(Asked(settings, step, source, source, inputs=inputs))
+    assert price is not None
+    assert price.high == pytest.approx(dollars)
+
+
+@pytest.mark.parametrize(
+    ("again", "direct"),
+    [
+        ("openrouter:google/gemini-nano-banana-2.1", "gemini:gemini-nano-banana-2.1"),
+        ("openrouter:google/gemini-3-pro-image", "gemini:gemini-3-pro-image"),
+        ("openrouter:openai/gpt-image-2", "openai:gpt-image-2"),
+        ("openrouter:black-forest-labs/flux.2-pro", "bfl:flux-2-pro"),
+        ("openrouter:black-forest-labs/flux.2-max", "bfl:flux-2-max"),
+    ],
+)
+def test_as_much_is_reserved_where_the_same_model_is_resold(again: str, direct: str) -> None:
+    for resolution in ("native", *open_editor(again).spec.abilities.resolutions):
+        asked = Asked(Settings.model_validate({"resolution": resolution}), 2, 1024, 1024)
+        theirs, makers = (open_editor(name).spec.price_of(asked) for name in (again, direct))
+        assert theirs is not None
+        assert makers is not None
+        assert theirs.high >= makers.high
+        assert theirs.expected == pytest.approx(makers.expected, rel=0.25)
+
+
+def test_a_conversation_that_is_cut_short_is_not_priced_whole() -> None:
+    spec = open_editor("openrouter:google/gemini-nano-banana-2.1").spec
+    found = [spec.price_of(Asked(Settings(session="chat"), n, 64, 64)) for n in (7, 8, 100)]
+    assert found[0] != found[1] == found[2], "8 pictures at most are sent"
+
+
 @pytest.fixture
 def own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     path = tmp_path / "models.toml"

@@ -278,7 +278,7 @@ def test_a_data_uri_that_is_none_is_no_image(
 
 def test_a_label_that_does_not_fit_is_a_caveat(ask: Asking, fates: list[str]) -> None:
     fates.append("mislabelled")
-    assert "said to be png, but is jpeg" in ask().caveats
+    assert "declared as png, but the bytes are jpeg" in ask().caveats
 
 
 @pytest.mark.parametrize(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import io
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from datetime import date
 from typing import Any
 
@@ -28,17 +28,18 @@ from convergebench.errors import (
     SettingsError,
 )
 from convergebench.frame import Frame
-from tests.editors.providers.openai_calls import KEY, Start, frame, request, starting
+from tests.editors.providers.ask_once import KEY, frame, request, starting
 from tests.editors.providers.speak_openai import PRICE, USAGE, OpenAISpeaker, Part, multipart
 from tests.support.loopback import Reply
 
 SNAPSHOT = "gpt-image-2.5-sunburst-2026-09-08"
 CURRENT = [model.id for model in shelf("openai") if not model.shutdown]
+Start = Callable[..., OpenAISpeaker]
 
 
 @pytest.fixture
 def start(monkeypatch: pytest.MonkeyPatch) -> Iterator[Start]:
-    with starting(monkeypatch) as begin:
+    with starting(OpenAISpeaker, monkeypatch) as begin:
         yield begin
 
 
@@ -229,7 +230,7 @@ def test_half_a_picture_and_a_wrong_label_are_handed_on(start: Start) -> None:
     assert editor.edit(request()).data == speaker.frame("truncated")
     reply = editor.edit(request())
     assert reply.data[:2] == b"\xff\xd8"
-    assert "declared as png, the bytes are jpeg" in reply.caveats
+    assert "declared as png, but the bytes are jpeg" in reply.caveats
 
 
 def test_an_answer_with_other_values_than_asked_for_says_so(start: Start) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import base64
 import io
 import traceback
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
@@ -24,16 +24,17 @@ from convergebench.errors import (
     EditorUnavailable,
 )
 from convergebench.frame import Frame
-from tests.editors.providers.openai_calls import KEY, Start, frame, request, starting
+from tests.editors.providers.ask_once import KEY, frame, request, starting
 from tests.editors.providers.speak_openai import CHAT_PRICE, CHAT_USAGE, USAGE, OpenAISpeaker
 
 CHAT = Settings(session="chat")
 MODEL = "gpt-image-2.5-sunburst-2026-09-08"
+Start = Callable[..., OpenAISpeaker]
 
 
 @pytest.fixture
 def start(monkeypatch: pytest.MonkeyPatch) -> Iterator[Start]:
-    with starting(monkeypatch) as begin:
+    with starting(OpenAISpeaker, monkeypatch) as begin:
         yield begin
 
 
@@ -360,3 +361,19 @@ def test_a_conversation_costs_more_with_every_turn() -> None:
     read = (1250 * 5 + 600 * 30) / 1e6
     assert expected[0] == pytest.approx(alone.expected + read)
     assert seen[0].low <= CHAT_PRICE <= seen[0].high
+
+
+def test_the_image_tool_reads_sixteen_pictures_of_a_conversation_at_most() -> None:
+    spec = open_editor(MODEL).spec
+    found = [spec.price_of(Asked(CHAT, step, 1024, 1024)) for step in (16, 17, 18)]
+    first, second, third = (price.expected for price in found if price is not None)
+    assert second - first == pytest.approx(1250 * 5 / 1e6), "only the chat model reads one more"
+    assert third - second == pytest.approx(second - first)
+
+
+def test_a_conversation_of_changing_resolutions_is_priced_by_its_largest_pictures() -> None:
+    spec = open_editor(MODEL).spec
+    mixed = Settings(session="chat", resolution="interleaved")
+    large = Settings(session="chat", resolution="4K")
+    found = [spec.price_of(Asked(settings, 4, 1024, 1024)) for settings in (mixed, large)]
+    assert found[0] == found[1], "step 4 makes 1K, and reads what was made at 4K before"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import traceback
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
@@ -21,16 +21,17 @@ from convergebench.errors import (
     EditorRefused,
     EditorUnavailable,
 )
-from tests.editors.providers.openai_calls import KEY, Start, request, starting
+from tests.editors.providers.ask_once import KEY, request, starting
 from tests.editors.providers.speak_openai import PRICE, OpenAISpeaker
 from tests.support.loopback import Reply
 
 SNAPSHOT = "gpt-image-2.5-sunburst-2026-09-08"
+Start = Callable[..., OpenAISpeaker]
 
 
 @pytest.fixture
 def start(monkeypatch: pytest.MonkeyPatch) -> Iterator[Start]:
-    with starting(monkeypatch) as begin:
+    with starting(OpenAISpeaker, monkeypatch) as begin:
         yield begin
 
 

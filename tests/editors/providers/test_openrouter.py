@@ -5,16 +5,13 @@ from __future__ import annotations
 import base64
 import traceback
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack
-from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from convergebench import wire
 from convergebench.chain import Settings
-from convergebench.cycle import Edit
-from convergebench.editor import Asked, EditRequest, Turn
+from convergebench.editor import Asked, Turn
 from convergebench.editors.providers.catalogue import shelf
 from convergebench.editors.providers.openrouter import BETWEEN, open_editor
 from convergebench.errors import (
@@ -27,10 +24,10 @@ from convergebench.errors import (
     EditorUnavailable,
 )
 from convergebench.frame import Frame
+from tests.editors.providers.ask_once import KEY, frame, request, starting
 from tests.editors.providers.speak_openrouter import COST, OpenRouterSpeaker
 from tests.support.loopback import Reply
 
-KEY = "sk-or-marker-77aa-not-to-be-seen"
 FLUX = "black-forest-labs/flux.2-pro"
 BANANA = "google/gemini-nano-banana-2.1"
 CHAT = Settings(session="chat")
@@ -40,35 +37,8 @@ Start = Callable[..., OpenRouterSpeaker]
 
 @pytest.fixture
 def start(monkeypatch: pytest.MonkeyPatch) -> Iterator[Start]:
-    """Start a server whose calls meet these fates in turn; then all is well."""
-    with ExitStack() as stack:
-
-        def begin(*fates: str) -> OpenRouterSpeaker:
-            speaker = OpenRouterSpeaker(lambda n: fates[n] if n < len(fates) else "ok")
-            stack.enter_context(speaker)
-            for name, value in speaker.environment(KEY).items():
-                monkeypatch.setenv(name, value)
-            return speaker
-
+    with starting(OpenRouterSpeaker, monkeypatch) as begin:
         yield begin
-
-
-def frame(width: int = 64, height: int = 64, kind: str = "PNG", seed: int = 1) -> Frame:
-    return Frame(OpenRouterSpeaker.picture(width, height, kind, seed))
-
-
-def request(*inputs: Frame, **changes: Any) -> EditRequest:
-    prompt = changes.pop("prompt", "Add a red ball. Größe: 5 %")
-    made = EditRequest(
-        inputs=inputs or (frame(),),
-        prompt=prompt,
-        edit=Edit(prompt=prompt),
-        step=1,
-        seed=7,
-        deadline=20.0,
-        home_size=(1024, 1024),
-    )
-    return replace(made, **changes)
 
 
 def failing(speaker: OpenRouterSpeaker, editor: str = FLUX, **changes: Any) -> EditorError:
@@ -133,12 +103,28 @@ def test_each_model_has_one_vendor_and_no_fallback(start: Start, model: str) -> 
     assert reply.caveats == editor.spec.caveats
 
 
-def test_hidden_rewriting_and_stamps_are_asked_off() -> None:
-    passed = {model.id: model.adapter.get("options") for model in shelf("openrouter")}
-    assert passed["bytedance-seed/seedream-4.5"] == {"seed": {"watermark": False}}
-    assert passed["qwen/qwen-image-3.0"] == {
-        "alibaba": {"prompt_extend": False, "watermark": False}
+ROUTES: dict[str, tuple[str, dict[str, bool]]] = {
+    "google/gemini-nano-banana-2.1": ("google-ai-studio", {}),
+    "google/gemini-3-pro-image": ("google-ai-studio", {}),
+    "openai/gpt-image-2": ("openai", {}),
+    FLUX: ("black-forest-labs", {"prompt_upsampling": False}),
+    "black-forest-labs/flux.2-max": ("black-forest-labs", {"prompt_upsampling": False}),
+    "bytedance-seed/seedream-4.5": ("seed", {"watermark": False}),
+    "qwen/qwen-image-3.0": ("alibaba", {"prompt_extend": False, "watermark": False}),
+}
+
+
+@pytest.mark.parametrize("model", MODELS)
+def test_hidden_rewriting_and_stamps_are_asked_off(start: Start, model: str) -> None:
+    speaker = start()
+    open_editor(model).edit(request())
+    vendor, off = ROUTES[model]
+    route = {
+        "only": [vendor],
+        "allow_fallbacks": False,
+        **({"options": {vendor: off}} if off else {}),
     }
+    assert speaker.server.log[0].json["provider"] == route
 
 
 def test_words_are_sent_where_a_model_takes_no_numbers(start: Start) -> None:
@@ -285,8 +271,8 @@ def test_half_a_picture_and_a_wrong_label_are_handed_on(start: Start) -> None:
     assert open_editor(FLUX).edit(request()).data == speaker.frame("truncated")
     reply = open_editor(FLUX).edit(request())
     assert reply.data[:2] == b"\xff\xd8"
-    assert "declared as png, the bytes are jpeg" in reply.caveats
-    assert "asked for png, the bytes are jpeg" in reply.caveats
+    assert "declared as png, but the bytes are jpeg" in reply.caveats
+    assert "asked for png, but the bytes are jpeg" in reply.caveats
 
 
 def test_without_a_key_nothing_is_sent(start: Start, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -295,6 +281,18 @@ def test_without_a_key_nothing_is_sent(start: Start, monkeypatch: pytest.MonkeyP
     with pytest.raises(AccountBlocked, match="set OPENROUTER_API_KEY"):
         open_editor(FLUX).edit(request())
     assert not speaker.server.log
+
+
+def test_an_address_instead_of_a_picture_was_paid_for_and_is_read(start: Start) -> None:
+    speaker = start()
+    answer, made = speaker.answer, frame(seed=5).data
+    message = {"role": "assistant", "images": [{"image_url": {"url": f"{speaker.server.url}/x"}}]}
+    speaker.change = {"choices": [{"finish_reason": "stop", "message": message}]}
+    speaker.answer = lambda request: Reply(made) if request.path == "/x" else answer(request)  # type: ignore[method-assign]
+    reply = open_editor(BANANA).edit(request(settings=CHAT))
+    assert reply.data == made
+    assert reply.cost == COST
+    assert "authorization" not in {name.lower() for name in speaker.server.log[-1].headers}
 
 
 def test_prices_are_known_before_a_call() -> None:
@@ -375,11 +373,6 @@ def test_a_long_conversation_is_sent_in_part_and_says_so(start: Start) -> None:
             {"finish_reason": "stop", "message": {"content": "Which ball?"}},
             EditorNoImage,
             "Which ball",
-        ),
-        (
-            {"message": {"images": [{"image_url": {"url": "https://a.example/x.png"}}]}},
-            EditorNoImage,
-            "an address instead",
         ),
         ({"error": {"code": 429, "message": "slow down"}}, EditorLost, "slow down"),
     ],

@@ -5,11 +5,12 @@ from __future__ import annotations
 import base64
 import traceback
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
 
-from convergebench import wire
+from convergebench import calls, wire
 from convergebench.chain import Settings
 from convergebench.cycle import Edit
 from convergebench.editor import Asked, EditReply, EditRequest
@@ -26,7 +27,10 @@ from convergebench.errors import (
 )
 from convergebench.frame import Frame
 from convergebench.registry import open_editor
+from convergebench.runner import run
+from convergebench.store import RunStore
 from tests.editors.providers.speak_qwen import PATH, QwenSpeaker
+from tests.support.runs import write_suite
 from tests.support.speaker import Speaker
 
 KEY = "sk-marker-83ba0c"
@@ -233,7 +237,9 @@ def test_a_picture_that_was_paid_for_is_read_later_and_not_asked_for_again(
     fates.append("download-dead")
     begun: list[Any] = []
     error = fault(on_task=begun.append)
-    assert isinstance(error, EditorLost)
+    assert isinstance(error, EditorUnavailable)  # so that the runner asks for the same one again
+    assert not error.limited
+    assert "Signature" not in str(error)
     assert error.told is not None
     assert [error.told.task] == begun
     assert KEY not in repr(begun)
@@ -243,6 +249,27 @@ def test_a_picture_that_was_paid_for_is_read_later_and_not_asked_for_again(
     assert reply.usage["image_count"] == 1
     assert reply.parameters == LATER
     assert (speaker.billed, len(begun)) == (1, 1)
+
+
+def test_a_run_reads_a_picture_that_was_paid_for_until_it_has_it(
+    speaker: QwenSpeaker, fates: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(calls, "FIRST_WAIT", 0.01)
+    fates += ["download-dead", "ok", "download-dead"]
+    table = {
+        "suite": str(write_suite(tmp_path / "suite", size=64)),
+        "editors": [speaker.editor],
+        "sources": ["s0"],
+        "cycles": ["copy"],
+        "steps": 3,
+        "controls": False,
+        "budget": 1,
+    }
+    result = run(tmp_path / "run", table)
+    assert result.complete, result
+    assert speaker.billed == 3
+    (chain,) = RunStore.open(tmp_path / "run").chains()
+    assert chain.spent == pytest.approx(3 * 0.03)
 
 
 @pytest.mark.parametrize(
@@ -273,7 +300,7 @@ def test_a_jpeg_where_png_is_documented_is_kept_with_a_caveat(
     fates.append("mislabelled")
     reply = edited()
     assert reply.data == speaker.pictures["/result/1.png"]
-    assert "documented as png, but the bytes are jpeg" in reply.caveats
+    assert "declared as png, but the bytes are jpeg" in reply.caveats
 
 
 def test_a_late_answer_is_lost_before_the_deadline(speaker: QwenSpeaker, fates: list[str]) -> None:

@@ -16,9 +16,9 @@ from typing import Any, ClassVar, Final
 from urllib.parse import quote
 
 from convergebench.editor import Asked, EditReply, EditRequest
-from convergebench.editors.providers.family import MIME, Family
+from convergebench.editors.providers.family import MIME, Family, data_uri
 from convergebench.editors.providers.polling import Gone, Task, polled, task_id, trusted
-from convergebench.editors.providers.queued import Finished, Pictures, QueueEditor, data_uri
+from convergebench.editors.providers.queued import Finished, Pictures, QueueEditor
 from convergebench.errors import (
     AccountBlocked,
     EditorError,
@@ -125,7 +125,9 @@ class FalEditor(QueueEditor):
         if result.status == 404 and not named:
             return Gone(result.text)
         fault = self._fault(result, told, str(named or ""), str(status.get("error") or ""))
-        if named and isinstance(fault, EditorUnavailable):
+        if not named and result.status >= 500:
+            return EditorUnavailable(str(fault))
+        if named and isinstance(fault, EditorUnavailable | EditorLost):
             # Not billed, by fal's word, but this request is over: another one has to be begun.
             return EditorLost(str(fault), told=replace(told, cost=0.0, basis="reported"))
         if result.ok:
@@ -149,6 +151,8 @@ class FalEditor(QueueEditor):
             return EditorUnavailable(text, retry_after=wait, limited=fault.limited, told=known)
         if isinstance(fault, AccountBlocked):
             return AccountBlocked(text, told=known)
+        if isinstance(fault, EditorLost):
+            return EditorLost(text, told=known)
         return EditorFailed(text, told=known)
 
     @property

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import hashlib
 import json
 import os
@@ -18,7 +19,7 @@ from convergebench.editors.providers.sizes import Size
 from convergebench.errors import SettingsError, UnknownName
 from convergebench.frame import encode, sniff
 from convergebench.registry import PluginName
-from convergebench.wire import Secret, check_base
+from convergebench.wire import Secret, Wire, check_base
 
 MIME: Final = {"png": "image/png", "jpeg": "image/jpeg", "webp": "image/webp"}
 
@@ -73,13 +74,37 @@ class Opened:
         tier = self._default_tier
         if self.model.tier == "resolution" and resolution != "native":
             tier = resolution
-        pictures = asked.inputs
-        if asked.settings.session == "chat":
-            pictures += asked.step - 1  # the conversation so far is sent, or read, again
-        found = self._estimate(tier, made, made, pictures, asked.prompt)
+        pictures, prompt = asked.inputs, asked.prompt
+        if asked.settings.session == "chat":  # all of it is sent, or read, again
+            pictures = min(asked.inputs + asked.step - 1, max(asked.inputs, self._most_shown))
+            prompt *= asked.step
+        found = self._estimate(tier, made, self.largest_sent(asked), pictures, prompt)
         if found is None:
             raise SettingsError(f"{self.name} has no price for {tier}")
         return found
+
+    def largest_sent(self, asked: Asked) -> tuple[int, int]:
+        """The size of the largest picture that a call sends.
+
+        The source at first, then what the model made: with resolutions that change, more than is
+        made of it now. A conversation sends them all, and so may a step with several inputs.
+        """
+        all_of_them = asked.settings.session == "chat" or asked.inputs > 1
+        steps = range(max(1, asked.step - (3 if all_of_them else 1)), asked.step)
+        chosen = [
+            self.model.size.choose(asked.width, asked.height, resolution)
+            for resolution in {asked.settings.resolution_at(step) for step in steps}
+        ]
+        sent = [(size.width, size.height) for size in chosen if size]
+        if all_of_them or not sent:
+            sent.append((asked.width, asked.height))
+        return max(sent, key=lambda sides: sides[0] * sides[1])
+
+    @property
+    def _most_shown(self) -> int:
+        """How many pictures a conversation shows the model at most; the adapter keeps to it."""
+        facts = self.model.adapter.get("chat", self.model.adapter)
+        return int(facts.get("pictures", 10**6))
 
     def _estimate(
         self, tier: str, made: tuple[int, int], sent: tuple[int, int], pictures: int, prompt: str
@@ -87,6 +112,12 @@ class Opened:
         return self.model.price.estimate(
             tier, made=made, sent=sent, pictures=pictures, prompt=prompt
         )
+
+    def wire(self, headers: Mapping[str, str] | None = None) -> Wire:
+        """Plain HTTP with the provider; the key goes as a bearer token where no header is given."""
+        if headers is None:
+            headers = {"authorization": f"Bearer {self.key.reveal()}"} if self.key else {}
+        return Wire(self.base, what=self.provider.title, headers=headers, key=self.key)
 
     def size(self, request: EditRequest) -> Size | None:
         """The size to ask for at a step."""
@@ -110,6 +141,23 @@ class Opened:
                 told = f"{kind or 'this format'} is not taken; the pixels were sent as PNG"
                 found.append((encode(frame.pixels), MIME["png"], (told,)))
         return found
+
+
+def data_uri(data: bytes, mime: str) -> str:
+    """A picture as a `data:` address."""
+    return f"data:{mime};base64,{base64.b64encode(data).decode()}"
+
+
+def mislabelled(data: bytes, declared: object, asked: str | None = None) -> tuple[str, ...]:
+    """Caveats: where the bytes are not of the type that was declared, or asked for."""
+    found = sniff(data)
+    label = str(declared or "").lower().removeprefix("image/").replace("jpg", "jpeg")
+    told = {"declared as": label, "asked for": asked}
+    return tuple(
+        f"{how} {kind}, but the bytes are {found}"
+        for how, kind in told.items()
+        if found and kind and kind != found
+    )
 
 
 class Adapter(Protocol):

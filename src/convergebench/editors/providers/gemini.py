@@ -18,9 +18,10 @@ from convergebench import wire
 from convergebench.editor import EditorSpec, EditReply, EditRequest, Turn
 from convergebench.editors.providers.family import Family, Opened
 from convergebench.editors.providers.gemini_answers import WHAT, Answer, fault, read, signature_of
+from convergebench.editors.providers.polling import Clock
 from convergebench.errors import AccountBlocked, EditorError, EditorFailed, EditorLost, explain
 from convergebench.frame import Frame
-from convergebench.transport import CONNECT_SECONDS
+from convergebench.wire.transport import CONNECT_SECONDS
 
 if TYPE_CHECKING:
     import httpx2
@@ -158,7 +159,7 @@ class GeminiEditor:
         """One call, made once: the answer's JSON. Raises an EditorError for anything else."""
         from google.genai import errors, types
 
-        seconds = deadline - min(1.0, deadline / 20)
+        seconds = Clock(deadline).left
         try:
             config = types.GenerateContentConfig.model_validate(
                 {

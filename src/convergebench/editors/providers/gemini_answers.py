@@ -13,6 +13,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
+from convergebench.editors.providers.family import mislabelled
 from convergebench.errors import (
     AccountBlocked,
     EditorError,
@@ -22,9 +23,8 @@ from convergebench.errors import (
     EditorRefused,
     EditorUnavailable,
 )
-from convergebench.frame import sniff
 from convergebench.pricing import Kind
-from convergebench.wire import retry_after
+from convergebench.wire import LATE, retry_after
 
 WHAT: Final = "Google Gemini"
 REFUSALS: Final = frozenset(
@@ -137,7 +137,7 @@ def read(body: Mapping[str, Any]) -> Answer:
                 notes.append("several pictures were sent; the last one counts")
                 parts = [kept for kept in parts if "picture" not in kept]
             data = found
-            notes += _mislabelled(found, blob.get("mimeType"))
+            notes += mislabelled(found, blob.get("mimeType"))
         else:
             (thoughts if part.get("thought") else words).append(str(part.get("text") or ""))
         parts += _kept(part, pictured=bool(blob))
@@ -198,7 +198,7 @@ def fault(status: int, body: Any, headers: Mapping[str, str]) -> EditorError:
         return AccountBlocked(text)
     if any(d.get("reason") == "API_KEY_INVALID" for d in details) or _BAD_KEY.search(message):
         return AccountBlocked(text)
-    if status in (499, 504) or word == "DEADLINE_EXCEEDED":  # it was at work, perhaps for money
+    if status in (499, *LATE) or word == "DEADLINE_EXCEEDED":  # it was at work, perhaps for money
         return EditorLost(text)
     if status in (408, 425) or status >= 500:
         wait = _delay(details)
@@ -227,15 +227,6 @@ def _delay(details: list[dict[str, Any]]) -> float | None:
         if found:
             return float(found[1])
     return None
-
-
-def _mislabelled(data: bytes, declared: Any) -> list[str]:
-    """A note where the bytes are not of the type that was declared."""
-    kind = sniff(data)
-    said = str(declared or "").lower().removeprefix("image/").replace("jpg", "jpeg")
-    if kind is None or said in ("", kind):
-        return []
-    return [f"declared as {declared}, but the bytes are {kind}"]
 
 
 def _decoded(text: Any) -> bytes | None:

@@ -17,19 +17,16 @@ from convergebench.editors.providers.openai_chat import Conversation
 from convergebench.editors.providers.openai_client import (
     Account,
     picture,
-    request_id,
     surprises,
     tokens,
 )
-from convergebench.errors import EditorLost
+from convergebench.editors.providers.polling import Clock
 from convergebench.frame import encode
 
 if TYPE_CHECKING:
     from openai import OpenAI
 
 EXTENSIONS: Final = {"image/png": "png", "image/jpeg": "jpg", "image/webp": "webp"}
-SPARE: Final = 0.05
-"""The part of the deadline that is left to the runner, so that we end the call and not it."""
 
 
 class OpenAIEditor:
@@ -62,10 +59,10 @@ class OpenAIEditor:
         """Make one edit."""
         fields = self._fields(request)
         mask = region_mask(request) if self._opened.options.get("mask") == "region" else None
-        timeout = max(0.05, request.deadline * (1 - SPARE))
+        clock = Clock(request.deadline)
         if request.settings.session == "chat":
-            return self._talk.turn(request, fields, mask, timeout)
-        return self._single(request, fields, mask, timeout)
+            return self._talk.turn(request, fields, mask, clock)
+        return self._single(request, fields, mask, clock)
 
     def _fields(self, request: EditRequest) -> dict[str, Any]:
         """What is pinned for every call of this model, whichever API makes it."""
@@ -78,7 +75,7 @@ class OpenAIEditor:
         return {**fields, **chosen, "output_format": model.format}
 
     def _single(
-        self, request: EditRequest, fields: dict[str, Any], mask: bytes | None, timeout: float
+        self, request: EditRequest, fields: dict[str, Any], mask: bytes | None, clock: Clock
     ) -> EditReply:
         pictures = self._opened.pictures(request)
         files = [
@@ -97,22 +94,15 @@ class OpenAIEditor:
                 image=image, prompt=request.prompt, **sent, **extra
             )
 
-        told = self._account.ask(call, timeout)
         reply = EditReply(
             b"",
-            request_id=request_id(told),
             parameters={**sent, **({"mask": "region"} if extra else {})},
             size=fields.get("size"),
             format=fields["output_format"],
             caveats=tuple(caveats),
         )
-        if not told.ok:
-            error = self._account.fault(told)
-            error.told = reply
-            raise error
-        if not isinstance(told.body, dict):
-            raise EditorLost(f"OpenAI answered with no JSON: {told.text[:200]}", told=reply)
-        return self._read(told.body, fields, reply)
+        body, reply = self._account.answered(call, clock, reply)
+        return self._read(body, fields, reply)
 
     def _read(
         self, body: Mapping[str, Any], fields: Mapping[str, Any], reply: EditReply

@@ -6,24 +6,21 @@ known, the conversation is written anew from the frames in the store.
 
 from __future__ import annotations
 
-import base64
 import itertools
-import time
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
 from convergebench.editor import Asked, EditReply, EditRequest, Price
-from convergebench.editors.providers.family import Opened
+from convergebench.editors.providers.family import Opened, data_uri
 from convergebench.editors.providers.openai_client import (
     Account,
     picture,
-    request_id,
     surprises,
     tokens,
 )
-from convergebench.errors import EditorError, EditorLost, EditorNoImage, EditorRefused
-from convergebench.wire import Told, complaint
+from convergebench.editors.providers.polling import Clock
+from convergebench.errors import EditorError, EditorFailed, EditorNoImage, EditorRefused
 
 if TYPE_CHECKING:
     from openai import OpenAI
@@ -46,42 +43,44 @@ class Conversation:
         """A price with what the chat model reads and writes besides."""
         read = self._chat.get("expect_in", (0, 0, 0))
         write = self._chat.get("expect_out", (0, 0, 0))
-        resolution = asked.settings.resolution_at(asked.step)
-        size = self._opened.model.size.choose(asked.width, asked.height, resolution)
-        area = (size.width * size.height if size else 2**20) / 2**20
+        width, height = self._opened.largest_sent(asked)
+        area = width * height / 2**20
         seen = area * (asked.inputs + asked.step - 1)
         extra = [self._dollars(seen * i, o) or 0.0 for i, o in zip(read, write, strict=True)]
         return Price(price.low + extra[0], price.expected + extra[1], price.high + extra[2])
 
     def turn(
-        self, request: EditRequest, fields: Mapping[str, Any], mask: bytes | None, timeout: float
+        self, request: EditRequest, fields: Mapping[str, Any], mask: bytes | None, clock: Clock
     ) -> EditReply:
         """One turn: by reference where there is one, else with the whole conversation."""
-        end = time.monotonic() + timeout
-        previous = self._previous(request)
-        notes: list[str] = []
         body = self._body(fields, mask)
-        if previous:
+        notes: list[str] = []
+        if previous := self._previous(request):
             parts = self._parts(request, notes, seen=request.history[-1].load().digest)
-            told = self._ask({**body, "previous_response_id": previous, "input": parts}, timeout)
-            if _forgotten(told):
-                previous = ""
-        if not previous:
+            by = {**body, "previous_response_id": previous, "input": parts}
+            try:
+                return self._made(by, clock, fields, notes)
+            except EditorFailed as error:
+                if not _forgotten(str(error)):
+                    raise
             notes = []
-            history = self._history(request, notes)
-            if len(request.history) > 1:
-                notes.append("the conversation was written anew from the stored frames")
-            parts = [*history, *self._parts(request, notes)]
-            told = self._ask({**body, "input": parts}, max(0.05, end - time.monotonic()))
-        reply = EditReply(
+        history = self._history(request, notes)
+        if len(request.history) > 1:
+            notes.append("the conversation was written anew from the stored frames")
+        parts = [*history, *self._parts(request, notes)]
+        return self._made({**body, "input": parts}, clock, fields, notes)
+
+    def _made(
+        self, body: Mapping[str, Any], clock: Clock, fields: Mapping[str, Any], notes: list[str]
+    ) -> EditReply:
+        """Make one call and read its answer."""
+        tool = dict(body["tools"][0])
+        masked = tool.pop("input_image_mask", None) is not None
+        parameters = {**body, "tools": [tool], **({"mask": "region"} if masked else {})}
+        del parameters["input"]
+        sent = EditReply(
             b"",
-            request_id=request_id(told),
-            parameters={
-                **body,
-                "tools": [{k: v for k, v in body["tools"][0].items() if k != "input_image_mask"}],
-                **({"mask": "region"} if mask is not None else {}),
-                **({"previous_response_id": previous} if previous else {}),
-            },
+            parameters=parameters,
             size=fields.get("size"),
             format=fields["output_format"],
             caveats=(
@@ -90,13 +89,12 @@ class Conversation:
                 *notes,
             ),
         )
-        if not told.ok:
-            error = self._account.fault(told)
-            error.told = reply
-            raise error
-        if not isinstance(told.body, dict):
-            raise EditorLost(f"OpenAI answered with no JSON: {told.text[:200]}", told=reply)
-        return self._read(told.body, fields, reply)
+
+        def call(sdk: OpenAI) -> Any:
+            return sdk.responses.with_raw_response.create(**body)
+
+        answer, reply = self._account.answered(call, clock, sent)
+        return self._read(answer, fields, reply)
 
     def _previous(self, request: EditRequest) -> str:
         last = request.history[-1] if request.history else None
@@ -107,7 +105,7 @@ class Conversation:
     def _body(self, fields: Mapping[str, Any], mask: bytes | None) -> dict[str, Any]:
         tool: dict[str, Any] = {"type": "image_generation", "action": "edit", **fields}
         if mask is not None:
-            tool["input_image_mask"] = {"image_url": _data_url(mask, "image/png")}
+            tool["input_image_mask"] = {"image_url": data_uri(mask, "image/png")}
         return {
             "model": self._chat["model"],
             "tools": [tool],
@@ -146,12 +144,6 @@ class Conversation:
                 {"role": "assistant", "content": [{"type": "output_text", "text": BETWEEN}]}
             )
         return messages
-
-    def _ask(self, body: Mapping[str, Any], timeout: float) -> Told:
-        def call(sdk: OpenAI) -> Any:
-            return sdk.responses.with_raw_response.create(**body)
-
-        return self._account.ask(call, timeout)
 
     def _read(
         self, body: Mapping[str, Any], fields: Mapping[str, Any], reply: EditReply
@@ -224,10 +216,9 @@ class Conversation:
         return float(read * self._chat["text_in"] + written * self._chat["text_out"]) / 1e6
 
 
-def _forgotten(told: Told) -> bool:
-    said = complaint(told.body)
+def _forgotten(said: str) -> bool:
     gone = "previous response" in said.lower() and "not found" in said.lower()
-    return told.status in (400, 404) and (FORGOTTEN in said or gone)
+    return FORGOTTEN in said or gone
 
 
 def _words(output: Sequence[Mapping[str, Any]]) -> list[tuple[str, str]]:
@@ -244,8 +235,4 @@ def _summary(output: Sequence[Mapping[str, Any]]) -> str | None:
 
 
 def _image(data: bytes, mime: str) -> dict[str, Any]:
-    return {"type": "input_image", "image_url": _data_url(data, mime), "detail": "high"}
-
-
-def _data_url(data: bytes, mime: str) -> str:
-    return f"data:{mime};base64,{base64.b64encode(data).decode()}"
+    return {"type": "input_image", "image_url": data_uri(data, mime), "detail": "high"}

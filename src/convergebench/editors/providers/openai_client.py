@@ -11,10 +11,12 @@ import binascii
 import contextlib
 import json
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
 from convergebench.editor import EditReply
-from convergebench.editors.providers.family import Opened
+from convergebench.editors.providers.family import Opened, mislabelled
+from convergebench.editors.providers.polling import Clock
 from convergebench.errors import (
     AccountBlocked,
     EditorError,
@@ -23,7 +25,6 @@ from convergebench.errors import (
     EditorRefused,
     EditorUnavailable,
 )
-from convergebench.frame import sniff
 from convergebench.pricing import Kind
 from convergebench.wire import Told, Wire, client, network_fault, retry_after
 
@@ -100,6 +101,28 @@ class Account:
             problem.args = (self.wire.scrub(str(problem)),)
             raise problem
         return told
+
+    def answered(
+        self, call: Callable[[OpenAI], Any], clock: Clock, sent: EditReply
+    ) -> tuple[dict[str, Any], EditReply]:
+        """Make one call; the object it is answered with, and what was sent with the call's name.
+
+        Raises:
+            EditorError: Anything else, with what was sent.
+        """
+        try:
+            told = self.ask(call, max(0.05, clock.left))
+        except EditorError as error:
+            error.told = sent
+            raise
+        sent = replace(sent, request_id=request_id(told))
+        if not told.ok:
+            fault = self.fault(told)
+            fault.told = sent
+            raise fault
+        if not isinstance(told.body, dict):
+            raise EditorLost(f"OpenAI answered with no JSON: {told.text[:200]}", told=sent)
+        return told.body, sent
 
     def _told(self, response: Any) -> Told:
         data: bytes = response.content
@@ -179,11 +202,8 @@ def surprises(data: bytes, asked: Mapping[str, Any], said: Mapping[str, Any]) ->
         for name in ("size", "quality", "output_format", "background")
         if said.get(name) is not None and name in asked and said[name] != asked[name]
     ]
-    kind = sniff(data)
-    declared = said.get("output_format") or asked.get("output_format")
-    if kind and declared and kind != declared:
-        found.append(f"declared as {declared}, the bytes are {kind}")
-    return tuple(found)
+    odd = mislabelled(data, said.get("output_format") or asked.get("output_format"))
+    return (*found, *odd)
 
 
 def tokens(usage: Any) -> dict[Kind, float] | None:

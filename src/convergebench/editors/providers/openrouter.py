@@ -16,15 +16,15 @@ from dataclasses import replace
 from typing import Any, ClassVar, Final
 
 from convergebench.editor import EditorSpec, EditReply, EditRequest
-from convergebench.editors.providers.family import Family, Opened
-from convergebench.editors.providers.openrouter_answers import fault, missing, note_of_bytes
+from convergebench.editors.providers.family import Family, Opened, data_uri, mislabelled
+from convergebench.editors.providers.openrouter_answers import fault, missing
+from convergebench.editors.providers.polling import Clock
 from convergebench.editors.providers.sizes import Size
-from convergebench.errors import AccountBlocked, EditorLost, EditorNoImage
-from convergebench.wire import Told, Wire
+from convergebench.errors import AccountBlocked, EditorError, EditorLost, EditorNoImage
+from convergebench.wire import Told, download, is_near
 
 BETWEEN: Final = "Edited. The picture is in the next message."
 """What stands for the model's own turns: they cannot carry pictures for every vendor."""
-SPARE: Final = 0.05
 
 
 class OpenRouterEditor:
@@ -34,9 +34,7 @@ class OpenRouterEditor:
 
     def __init__(self, opened: Opened) -> None:
         self._opened = opened
-        key = opened.key
-        headers = {"authorization": f"Bearer {key.reveal()}"} if key else {}
-        self._wire = Wire(opened.base, what="OpenRouter", headers=headers, key=key)
+        self._wire = opened.wire()
 
     @property
     def spec(self) -> EditorSpec:
@@ -47,6 +45,7 @@ class OpenRouterEditor:
         """Make one edit."""
         if self._opened.lacks or self._opened.key is None:
             raise AccountBlocked(self._opened.lacks)
+        clock = Clock(request.deadline)
         notes: list[str] = []
         chat = request.settings.session == "chat"
         size = self._opened.size(request)
@@ -55,8 +54,6 @@ class OpenRouterEditor:
             path, body = "/chat/completions", {**fields, "messages": self._messages(request, notes)}
         else:
             path, body = "/images", {**fields, **self._single(request, notes)}
-        timeout = max(0.05, request.deadline * (1 - SPARE))
-        told = self._wire.post(path, body, timeout=timeout)
         reply = EditReply(
             b"",
             parameters=fields,
@@ -64,7 +61,12 @@ class OpenRouterEditor:
             format=fields.get("output_format"),
             caveats=(*self.spec.caveats, *notes),
         )
-        return self._read(told, reply, chat=chat)
+        try:
+            told = self._wire.post(path, body, timeout=max(0.05, clock.left))
+        except EditorError as error:
+            error.told = reply
+            raise
+        return self._read(told, reply, clock, chat=chat)
 
     def _fields(self, request: EditRequest, size: Size | None, *, chat: bool) -> dict[str, Any]:
         """Everything but prompt and pictures."""
@@ -98,8 +100,7 @@ class OpenRouterEditor:
     def _images(self, request: EditRequest, notes: list[str]) -> list[dict[str, Any]]:
         found = []
         for data, mime, told in self._opened.pictures(request):
-            url = f"data:{mime};base64,{base64.b64encode(data).decode()}"
-            found.append({"type": "image_url", "image_url": {"url": url}})
+            found.append({"type": "image_url", "image_url": {"url": data_uri(data, mime)}})
             notes.extend(told)
         return found
 
@@ -118,7 +119,7 @@ class OpenRouterEditor:
             messages.append({"role": "assistant", "content": BETWEEN})
         return [*messages, _user(request.prompt, self._images(request, notes))]
 
-    def _read(self, told: Told, reply: EditReply, *, chat: bool) -> EditReply:
+    def _read(self, told: Told, reply: EditReply, clock: Clock, *, chat: bool) -> EditReply:
         body = told.table
         usage = body.get("usage")
         usage = usage if isinstance(usage, dict) else {}
@@ -141,17 +142,17 @@ class OpenRouterEditor:
             raise fault(self._wire, told, reply)
         if not body:
             raise EditorLost(f"OpenRouter answered with no JSON: {told.text[:200]}", told=reply)
-        return self._chatted(told, reply) if chat else self._made(body, reply)
+        return self._chatted(told, reply, clock) if chat else self._made(body, reply)
 
     def _made(self, body: Mapping[str, Any], reply: EditReply) -> EditReply:
         found = body.get("data")
         first = found[0] if isinstance(found, list) and found else None
         first = first if isinstance(first, dict) else {}
         data = _decoded(first.get("b64_json"), reply)
-        notes = note_of_bytes(data, first.get("media_type"), reply.format)
+        notes = mislabelled(data, first.get("media_type"), reply.format)
         return replace(reply, data=data, caveats=(*reply.caveats, *notes))
 
-    def _chatted(self, told: Told, reply: EditReply) -> EditReply:
+    def _chatted(self, told: Told, reply: EditReply, clock: Clock) -> EditReply:
         choices = told.table.get("choices")
         choice = choices[0] if isinstance(choices, list) and choices else {}
         choice = choice if isinstance(choice, dict) else {}
@@ -163,15 +164,26 @@ class OpenRouterEditor:
         reply = replace(reply, reasoning=reasoning if isinstance(reasoning, str) else None)
         images = message.get("images")
         last = images[-1] if isinstance(images, list) and images else None
-        url = last.get("image_url", {}).get("url") if isinstance(last, dict) else None
+        inner = last.get("image_url") if isinstance(last, dict) else None
+        url = inner.get("url") if isinstance(inner, dict) else inner
         if not isinstance(url, str) or not url:
             raise missing(self._wire, choice, message, reply)
         label, _, text = url.partition(";base64,")
         if not label.startswith("data:"):
-            raise EditorNoImage("OpenRouter sent an address instead of a picture", told=reply)
+            return self._downloaded(url, reply, clock)
         data = _decoded(text, reply)
-        notes = note_of_bytes(data, label.removeprefix("data:"), reply.format)
+        notes = mislabelled(data, label.removeprefix("data:"), reply.format)
         return replace(reply, data=data, caveats=(*reply.caveats, *notes))
+
+    def _downloaded(self, url: str, reply: EditReply, clock: Clock) -> EditReply:
+        """A picture by its address: not what is documented, but it was paid for."""
+        what, near = self._wire.what, is_near(self._opened.base)
+        try:
+            data = download(url, what=what, near=near, timeout=max(clock.left, 0.1))
+        except EditorLost as error:
+            error.told = reply
+            raise
+        return replace(reply, data=data)
 
 
 def _user(prompt: str, pictures: list[dict[str, Any]]) -> dict[str, Any]:

@@ -16,7 +16,6 @@ from convergebench.errors import (
     EditorRefused,
     EditorUnavailable,
 )
-from convergebench.frame import sniff
 from convergebench.wire import Told, Wire
 
 SAFETY: Final = re.compile(
@@ -101,15 +100,3 @@ def missing(
     if message.get("refusal") or any(finish.lower() in FINISHES for finish in finishes):
         return EditorRefused(f"OpenRouter: {said}", told=reply)
     return EditorNoImage(f"OpenRouter answered without a picture: {said}", told=reply)
-
-
-def note_of_bytes(data: bytes, declared: Any, asked: str | None) -> tuple[str, ...]:
-    """Caveats: where the bytes are not of the type that was declared, or asked for."""
-    kind = sniff(data)
-    label = str(declared or "").removeprefix("image/").replace("jpg", "jpeg")
-    notes = []
-    if kind and label and kind != label:
-        notes.append(f"declared as {label}, the bytes are {kind}")
-    if kind and asked and kind != asked:
-        notes.append(f"asked for {asked}, the bytes are {kind}")
-    return tuple(notes)

@@ -16,7 +16,7 @@ from urllib.parse import urlsplit
 
 from convergebench.editor import EditReply, EditRequest
 from convergebench.errors import EditorError, EditorFailed, EditorLost, EditorUnavailable
-from convergebench.wire import Told, Wire, complaint, is_near
+from convergebench.wire import Told, Unreadable, Wire, complaint, download, is_near
 
 Task = Mapping[str, Any]
 Seen = TypeVar("Seen")
@@ -142,9 +142,32 @@ def polled(wire: Wire, address: str, timeout: float) -> Told:
     if told.status in (404, 410):
         raise Gone(complaint(told.body) or told.text or f"HTTP {told.status}")
     fault = wire.fault(told)
+    if told.status >= 500:  # whatever it is, asking again is free
+        raise EditorUnavailable(str(fault))
     if isinstance(fault, EditorFailed):  # about the poll; the task itself may have been billed
         raise EditorLost(str(fault))
     raise fault
+
+
+def brought(
+    address: str, *, what: str, near: bool, clock: Clock, told: EditReply, task: Task
+) -> bytes:
+    """The picture of a task that was paid for.
+
+    Raises:
+        EditorUnavailable: It was not had; asking after the same task again brings it for nothing.
+        EditorLost: The time is up (`told` has the task), or it will never be had (it has none).
+    """
+    try:
+        return download(address, what=what, near=near, timeout=max(clock.left, 0.1))
+    except Unreadable as error:
+        error.told = told
+        raise
+    except EditorLost as error:
+        told = replace(told, task=dict(task))
+        if error.timed_out:
+            raise EditorLost(str(error), timed_out=True, told=told) from None
+        raise EditorUnavailable(str(error), told=told) from None
 
 
 def trusted(address: str, base: str, domain: str) -> bool:

@@ -16,20 +16,17 @@ from pydantic import Field, ValidationError
 
 from convergebench.cycle import Record
 from convergebench.editor import EditorSpec, EditReply, EditRequest
-from convergebench.editors.providers.family import Opened
-from convergebench.editors.providers.polling import FAR, NEAR, Clock, Task, collect
+from convergebench.editors.providers.family import Opened, mislabelled
+from convergebench.editors.providers.polling import FAR, NEAR, Clock, Task, brought, collect
 from convergebench.errors import (
     AccountBlocked,
     EditorError,
     EditorFailed,
-    EditorLost,
     EditorNoImage,
-    EditorUnavailable,
     SettingsError,
     explain,
 )
-from convergebench.frame import sniff
-from convergebench.wire import Secret, Unreadable, Wire, download, is_near
+from convergebench.wire import Secret, is_near
 from convergebench.wording import counted
 
 Pictures = list[tuple[bytes, str]]
@@ -132,10 +129,7 @@ class QueueEditor(ABC):
     def __init__(self, opened: Opened) -> None:
         self._opened: Final = opened
         self._form: Final = Form.of(opened)
-        headers = self.headers(opened.key) if opened.key else {}
-        self._wire: Final = Wire(
-            opened.base, what=opened.provider.title, headers=headers, key=opened.key
-        )
+        self._wire: Final = opened.wire(self.headers(opened.key) if opened.key else {})
         self._pace: Final = NEAR if is_near(opened.base) else FAR
 
     @property
@@ -199,7 +193,7 @@ class QueueEditor(ABC):
             error.args = (self._wire.scrub(str(error)),)
             error.told = _joined(sent, error.told or EditReply(b""))
             raise
-        label = _label_caveats(data, done.declared, opened.model.format)
+        label = mislabelled(data, done.declared, opened.model.format)
         return replace(_joined(sent, done.told, label), data=data)
 
     def _picture(self, done: Finished, task: Task, clock: Clock) -> bytes:
@@ -216,22 +210,7 @@ class QueueEditor(ABC):
                     f"{self._wire.what} answered with a data URI that is none", told=done.told
                 ) from None
         what, near = self._wire.what, is_near(self._opened.base)
-        try:
-            return download(done.address, what=what, near=near, timeout=max(clock.left, 0.1))
-        except Unreadable as error:  # nor will it be when the task is asked after again
-            error.told = done.told
-            raise
-        except EditorLost as error:
-            # The picture is still there: asking after the same task again brings it for nothing.
-            told = replace(done.told, task=task)
-            if error.timed_out:
-                raise EditorLost(str(error), timed_out=True, told=told) from None
-            raise EditorUnavailable(str(error), told=told) from None
-
-
-def data_uri(data: bytes, mime: str) -> str:
-    """A picture as fal and Replicate take it."""
-    return f"data:{mime};base64,{base64.b64encode(data).decode()}"
+        return brought(done.address, what=what, near=near, clock=clock, told=done.told, task=task)
 
 
 def _joined(sent: EditReply, told: EditReply, extra: tuple[str, ...] = ()) -> EditReply:
@@ -243,12 +222,3 @@ def _joined(sent: EditReply, told: EditReply, extra: tuple[str, ...] = ()) -> Ed
         format=sent.format,
         caveats=tuple(dict.fromkeys((*sent.caveats, *told.caveats, *extra))),
     )
-
-
-def _label_caveats(data: bytes, declared: str, asked: str) -> tuple[str, ...]:
-    found = sniff(data)
-    if found is None:
-        return ()
-    if declared and declared != found:
-        return (f"said to be {declared}, but is {found}",)
-    return (f"{asked} was asked for, {found} came",) if asked and asked != found else ()

@@ -8,14 +8,13 @@ for twice.
 
 from __future__ import annotations
 
-import base64
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any, ClassVar, Final
 
 from convergebench.editor import EditorSpec, EditReply, EditRequest
-from convergebench.editors.providers.family import Family, Opened
-from convergebench.editors.providers.polling import Clock
+from convergebench.editors.providers.family import Family, Opened, data_uri, mislabelled
+from convergebench.editors.providers.polling import Clock, brought
 from convergebench.errors import (
     AccountBlocked,
     EditorError,
@@ -25,8 +24,7 @@ from convergebench.errors import (
     EditorRefused,
     EditorUnavailable,
 )
-from convergebench.frame import sniff
-from convergebench.wire import Told, Unreadable, Wire, download, is_near, retry_after
+from convergebench.wire import LATE, Told, is_near, retry_after
 
 PATH: Final = "/api/v1/services/aigc/multimodal-generation/generation"
 FORMAT: Final = "png"
@@ -70,13 +68,7 @@ class QwenEditor:
 
     def __init__(self, opened: Opened) -> None:
         self._opened = opened
-        key = opened.key
-        self._wire = Wire(
-            opened.base,
-            what=opened.provider.title,
-            headers={"authorization": f"Bearer {key.reveal()}"} if key else {},
-            key=key,
-        )
+        self._wire = opened.wire()
 
     @property
     def spec(self) -> EditorSpec:
@@ -101,10 +93,7 @@ class QwenEditor:
         )
         task = request.task
         if not task:
-            content = [
-                {"image": f"data:{mime};base64,{base64.b64encode(data).decode()}"}
-                for data, mime, _ in pictures
-            ]
+            content = [{"image": data_uri(data, mime)} for data, mime, _ in pictures]
             body = {
                 "model": opened.model.id,
                 "input": {
@@ -156,19 +145,8 @@ class QwenEditor:
 
     def _read(self, url: str, told: EditReply, task: Mapping[str, Any], clock: Clock) -> EditReply:
         what, near = self._wire.what, is_near(self._opened.base)
-        try:
-            data = download(url, what=what, near=near, timeout=max(clock.left, 0.1))
-        except Unreadable as error:  # never: the task is of no use any more
-            error.told = told
-            raise
-        except EditorLost as error:
-            error.told = replace(told, task=dict(task))
-            raise
-        kind = sniff(data)
-        caveats = told.caveats
-        if kind not in (None, FORMAT):
-            caveats = (*caveats, f"documented as {FORMAT}, but the bytes are {kind}")
-        return replace(told, data=data, caveats=caveats, task={})
+        data = brought(url, what=what, near=near, clock=clock, told=told, task=task)
+        return replace(told, data=data, caveats=(*told.caveats, *mislabelled(data, FORMAT)))
 
     def _fault(self, answer: Told, told: EditReply) -> EditorError:
         """What an error means; it may come with HTTP 200."""
@@ -184,6 +162,8 @@ class QwenEditor:
             return AccountBlocked(text, told=told)
         if name.startswith(LIMITS) or answer.status == 429:
             return EditorUnavailable(text, retry_after=wait, limited=True, told=told)
+        if answer.status in LATE:
+            return EditorLost(text, told=told)
         if name.startswith(PASSING) or answer.status in (408, 425) or answer.status >= 500:
             return EditorUnavailable(text, retry_after=wait, told=told)
         return EditorFailed(text, told=told)

@@ -16,9 +16,9 @@ from typing import Any, ClassVar, Final
 from urllib.parse import quote
 
 from convergebench.editor import EditReply, EditRequest
-from convergebench.editors.providers.family import Family
+from convergebench.editors.providers.family import Family, data_uri
 from convergebench.editors.providers.polling import Task, polled, task_id
-from convergebench.editors.providers.queued import Finished, Pictures, QueueEditor, data_uri
+from convergebench.editors.providers.queued import Finished, Pictures, QueueEditor
 from convergebench.errors import (
     AccountBlocked,
     EditorError,
@@ -121,6 +121,8 @@ class ReplicateEditor(QueueEditor):
             return EditorUnavailable(said, retry_after=wait, limited=fault.limited)
         if isinstance(fault, AccountBlocked):
             return AccountBlocked(said)
+        if isinstance(fault, EditorLost):
+            return EditorLost(said)
         return EditorFailed(said)
 
 

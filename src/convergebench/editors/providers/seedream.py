@@ -14,7 +14,7 @@ from dataclasses import replace
 from typing import Any, ClassVar, Final
 
 from convergebench.editor import EditorSpec, EditReply, EditRequest
-from convergebench.editors.providers.family import Family, Opened
+from convergebench.editors.providers.family import Family, Opened, data_uri, mislabelled
 from convergebench.editors.providers.polling import Clock
 from convergebench.errors import (
     AccountBlocked,
@@ -25,8 +25,7 @@ from convergebench.errors import (
     EditorRefused,
     EditorUnavailable,
 )
-from convergebench.frame import sniff
-from convergebench.wire import Told, Wire, download, is_near, retry_after
+from convergebench.wire import LATE, Told, download, is_near, retry_after
 
 PATH: Final = "/images/generations"
 REFUSALS: Final = ("sensitivecontent", "riskdetected", "policyviolation")
@@ -57,13 +56,7 @@ class SeedreamEditor:
 
     def __init__(self, opened: Opened) -> None:
         self._opened = opened
-        key = opened.key
-        self._wire = Wire(
-            opened.base,
-            what=opened.provider.title,
-            headers={"authorization": f"Bearer {key.reveal()}"} if key else {},
-            key=key,
-        )
+        self._wire = opened.wire()
 
     @property
     def spec(self) -> EditorSpec:
@@ -75,12 +68,16 @@ class SeedreamEditor:
         opened = self._opened
         if opened.lacks:
             raise AccountBlocked(opened.lacks)
+        least = float(opened.model.adapter.get("least_deadline", 0.0))
+        if request.deadline < least:  # it would be paid for and lost
+            raise AccountBlocked(
+                f"{opened.name} takes minutes, and its calls are given up after "
+                f"{request.deadline:g} s. Nothing was sent: give --deadline {least:g} or more."
+            )
         clock = Clock(request.deadline)
         sent = self._parameters(request)
         pictures = opened.pictures(request)
-        urls = [
-            f"data:{mime};base64,{base64.b64encode(data).decode()}" for data, mime, _ in pictures
-        ]
+        urls = [data_uri(data, mime) for data, mime, _ in pictures]
         body = {
             "model": opened.model.id,
             "prompt": request.prompt,
@@ -133,13 +130,8 @@ class SeedreamEditor:
                 f"{self._wire.what}: an answer that is no JSON: {answer.text[:200]}", told=told
             )
         data = self._picture(first, told, clock)
-        kind = sniff(data)
-        declared = str(first.get("output_format") or told.format or kind).lower()
-        if kind is not None and kind != declared.replace("jpg", "jpeg"):
-            told = replace(
-                told, caveats=(*told.caveats, f"declared as {declared}, but the bytes are {kind}")
-            )
-        return replace(told, data=data)
+        odd = mislabelled(data, first.get("output_format"), told.format)
+        return replace(told, data=data, caveats=(*told.caveats, *odd))
 
     def _picture(self, item: Mapping[str, Any], told: EditReply, clock: Clock) -> bytes:
         coded, url = item.get("b64_json"), item.get("url")
@@ -172,6 +164,8 @@ class SeedreamEditor:
             return AccountBlocked(text, told=told)
         if "ratelimitexceeded" in name or answer.status == 429:
             return EditorUnavailable(text, retry_after=wait, limited=True, told=told)
+        if answer.status in LATE:
+            return EditorLost(text, told=told)
         passing = any(part in name for part in PASSING)
         if passing or answer.status in (408, 425) or answer.status >= 500:
             return EditorUnavailable(text, retry_after=wait, told=told)

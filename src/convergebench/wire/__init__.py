@@ -21,7 +21,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
-from convergebench.addresses import Forbidden, check_base, is_near, permitted
 from convergebench.errors import (
     AccountBlocked,
     EditorError,
@@ -31,12 +30,14 @@ from convergebench.errors import (
     SettingsError,
     scrub,
 )
-from convergebench.transport import TooLarge, careful
+from convergebench.wire.addresses import Forbidden, check_base, is_near, permitted
+from convergebench.wire.transport import TooLarge, careful
 
 if TYPE_CHECKING:
     import httpx2
 
 __all__ = [
+    "LATE",
     "MAX_BODY",
     "Secret",
     "Told",
@@ -56,6 +57,8 @@ MAX_BODY: Final = 128 << 20
 """Bytes that an answer may have: a 4K PNG in base64, with room."""
 HOPS: Final = 5
 FIRST_WAIT: Final = 0.2
+LATE: Final = frozenset({504, 524})
+"""Statuses of gateways that waited in vain: the provider was at work, perhaps for money."""
 _SHOWN: Final = 600
 
 
@@ -196,6 +199,8 @@ class Wire:
         text = f"{self.what}: {said}"
         if told.status == 429:
             return EditorUnavailable(text, retry_after=retry_after(told.headers), limited=True)
+        if told.status in LATE:
+            return EditorLost(text)
         if told.status in (408, 425) or told.status >= 500:
             return EditorUnavailable(text, retry_after=retry_after(told.headers))
         if told.status in (401, 402, 403):

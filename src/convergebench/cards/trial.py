@@ -7,10 +7,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final, Literal
 
+from convergebench.cards.facts import priced
 from convergebench.chain import Settings
 from convergebench.cycle import Edit, Operation
 from convergebench.editor import Asked, Editor, EditReply, EditRequest, Price, Turn
-from convergebench.editor_facts import priced
 from convergebench.errors import (
     AccountBlocked,
     EditorError,

@@ -14,8 +14,8 @@ from importlib import import_module
 from typing import Any, Final
 
 from convergebench import judging
-from convergebench.editor_cards import NEAR_DAYS
-from convergebench.editor_facts import ending, today
+from convergebench.cards.editors import NEAR_DAYS
+from convergebench.cards.facts import ending, today
 from convergebench.editors.providers.catalogue import Shelf, providers, shelf
 from convergebench.editors.providers.family import Opened, lacks
 from convergebench.errors import ConvergeBenchError, explain, scrub

@@ -8,9 +8,9 @@ from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from convergebench import registry
+from convergebench.cards.facts import catalogued, ending, followed, priced, today
 from convergebench.chain import Settings
 from convergebench.editor import Asked, EditorSpec, Price
-from convergebench.editor_facts import catalogued, ending, followed, priced, today
 from convergebench.editors.providers.catalogue import Model, Provider, Value, providers, shelf
 from convergebench.editors.providers.family import Opened, lacks
 from convergebench.errors import ConvergeBenchError, UnknownName, explain

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Mapping
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Final
 
-from convergebench.addresses import proxy_for
+from convergebench.wire.addresses import proxy_for
 
 if TYPE_CHECKING:
     import httpx2

@@ -9,12 +9,12 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final, Literal
 
-from convergebench.cards import Card, card, cards
+from convergebench.cards.metrics import Card, card, cards
+from convergebench.doctor.services import Services, services
 from convergebench.errors import ConvergeBenchError, explain
 from convergebench.metric import NoScore, Picture, StepView
 from convergebench.metrics.sets import chosen
 from convergebench.registry import open_metric
-from convergebench.services import Services, services
 from convergebench.store import versions
 from convergebench.table import Table
 from convergebench.testcard import testcard

@@ -1,30 +1,32 @@
-"""What the tests of OpenAI share: a server that is set up, frames and requests."""
+"""What the tests of OpenAI and OpenRouter share: a server that is set up, frames and requests."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
-from typing import Any
+from typing import Any, TypeVar
 
 import pytest
 
 from convergebench.cycle import Edit
 from convergebench.editor import EditRequest
 from convergebench.frame import Frame
-from tests.editors.providers.speak_openai import OpenAISpeaker
+from tests.support.speaker import Speaker
 
 KEY = "sk-marker-5e1f-not-to-be-seen"
-Start = Callable[..., OpenAISpeaker]
+Spoken = TypeVar("Spoken", bound=Speaker)
 
 
 @contextmanager
-def starting(monkeypatch: pytest.MonkeyPatch) -> Iterator[Start]:
+def starting(
+    kind: type[Spoken], monkeypatch: pytest.MonkeyPatch
+) -> Iterator[Callable[..., Spoken]]:
     """Give what starts a server whose calls meet the named fates in turn; then all is well."""
     with ExitStack() as stack:
 
-        def begin(*fates: str) -> OpenAISpeaker:
-            speaker = OpenAISpeaker(lambda n: fates[n] if n < len(fates) else "ok")
+        def begin(*fates: str) -> Spoken:
+            speaker = kind(lambda n: fates[n] if n < len(fates) else "ok")
             stack.enter_context(speaker)
             for name, value in speaker.environment(KEY).items():
                 monkeypatch.setenv(name, value)
@@ -34,7 +36,7 @@ def starting(monkeypatch: pytest.MonkeyPatch) -> Iterator[Start]:
 
 
 def frame(width: int = 64, height: int = 64, kind: str = "PNG", seed: int = 1) -> Frame:
-    return Frame(OpenAISpeaker.picture(width, height, kind, seed))
+    return Frame(Speaker.picture(width, height, kind, seed))
 
 
 def request(*inputs: Frame, **changes: Any) -> EditRequest:
