@@ -123,6 +123,8 @@ def test_every_model_is_sent_exactly_this(ask: Asking, model: str) -> None:
     assert "prefer" not in lower(post), "a wait that is cut off would hide the prediction's id"
     assert reply.size
     assert reply.format == "png"
+    pictures = {"prompt", shelf("replicate").by_id()[model].adapter["pictures"]}
+    assert reply.parameters == {k: v for k, v in INPUTS[model].items() if k not in pictures}
 
 
 def test_a_version_can_be_pinned(ask: Asking) -> None:
@@ -133,6 +135,7 @@ def test_a_version_can_be_pinned(ask: Asking) -> None:
     assert post.json["version"] == "99256cc4"
     assert "version" not in post.json["input"]
     assert reply.model == "by/version:99256cc4"
+    assert reply.parameters["version"] == "99256cc4"
     assert UNPINNED not in reply.caveats
 
 

@@ -154,6 +154,10 @@ class QueueEditor(ABC):
     def look(self, task: Task, request: EditRequest, timeout: float) -> Finished | None:
         """Ask after a task once; None while it is not done."""
 
+    def recorded(self, fields: Mapping[str, Any]) -> dict[str, Any]:
+        """The fields that really go over the wire."""
+        return dict(fields)
+
     def known(self, task: Task) -> EditReply:
         """What is known of a task without asking after it."""
         return EditReply(b"", request_id=str(task.get("id")))
@@ -168,7 +172,7 @@ class QueueEditor(ABC):
         pictures = opened.pictures(request)
         sent = EditReply(
             b"",
-            parameters=fields,
+            parameters=self.recorded(fields),
             size=words,
             format=opened.model.format or None,
             caveats=(*opened.spec.caveats, *(text for _, _, more in pictures for text in more)),

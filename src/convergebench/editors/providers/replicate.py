@@ -60,6 +60,10 @@ class ReplicateEditor(QueueEditor):
         body: dict[str, Any] = {"input": {"prompt": prompt, **self._form.attached(uris), **rest}}
         return body if self._version == LATEST else {"version": self._version, **body}
 
+    def recorded(self, fields: Mapping[str, Any]) -> dict[str, Any]:
+        """No version, where none is pinned: then none is sent."""
+        return {n: value for n, value in fields.items() if (n, value) != ("version", LATEST)}
+
     def begin(self, body: Any, timeout: float) -> Task:
         """Create the prediction."""
         model = self._form.path or self._opened.model.id

@@ -1,0 +1,154 @@
+"""A run put together: from a run directory, a run.toml and single settings."""
+
+from __future__ import annotations
+
+import os
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from pydantic import ValidationError
+
+from convergebench.chain import FrameRef
+from convergebench.errors import SettingsError, SuiteError, explain
+from convergebench.frame import Frame
+from convergebench.registry import open_suite
+from convergebench.runspec import Axes, RunSpec
+from convergebench.store import RunStore
+from convergebench.subset import chosen, idle_notes, recorded, subset_notes
+from convergebench.suite import Suite
+
+
+@dataclass(frozen=True)
+class Job:
+    """What a command needs to plan or run: spec, suite, and the run directory if there is one.
+
+    `notes` say which subset of the suite it is, and what is missing.
+    """
+
+    spec: RunSpec
+    suite: Suite
+    size: int
+    store: RunStore | None
+    notes: tuple[str, ...] = ()
+
+    def origin(self, name: str) -> tuple[Frame, Frame | None]:
+        """A source and its truth: from the run directory if they are there, else from the suite."""
+        known = (self.store.read_json("sources.json") or {}).get(name) if self.store else None
+        if self.store and known:
+            source, truth = (FrameRef.model_validate(ref) if ref else None for ref in known)
+            if source:
+                return self.store.frame(source), self.store.frame(truth) if truth else None
+        wanted = self.suite.source_named(name)
+        return self.suite.frame(wanted, self.size), self.suite.truth(wanted)
+
+
+def prepare(
+    directory: Path | None,
+    config: Path | RunSpec | Mapping[str, Any] | None = None,
+    **overrides: Any,
+) -> Job:
+    """Put a run together from a run directory, a run.toml (or table) and single settings.
+
+    The stored settings of an existing run are the basis; `config` replaces them. Overrides that are
+    not None replace single keys; but editors, sources, cycles and values of settings given for an
+    existing run are added to those it has, because what was begun is to be finished.
+
+    Raises:
+        SettingsError: Something is missing, wrong or contradictory.
+        StoreMismatch: The directory belongs to another suite or size.
+        SuiteError: The suite was altered, or files that it cannot do without are not here.
+    """
+    store = RunStore.open(directory) if directory and RunStore.is_run(directory) else None
+    base, folder = _read(config) if config is not None else (_stored(store), Path())
+    given = {name: value for name, value in overrides.items() if value not in (None, (), [], {})}
+    if "rounds" in given and "steps" not in given:
+        base.pop("steps", None)
+    if "steps" in given and "rounds" not in given:
+        base.pop("rounds", None)
+    if base and store is not None and config is None:  # an imported run has no settings yet
+        given = _added(base, given)
+    elif isinstance(given.get("settings"), Mapping):
+        given["settings"] = {**base.get("settings", {}), **given["settings"]}
+    table = {**base, **given}
+    if "editors" not in table and set(table) <= set(RunSpec.model_fields):
+        new = f"{directory} is no run directory yet, and " if directory and not store else ""
+        raise SettingsError(
+            f"{new}no editor is named. Give --editor (as in --editor ref:noise), or a run.toml "
+            "with editors = [...]."
+        )
+    try:
+        spec = RunSpec.model_validate(table)
+    except ValidationError as error:
+        where = f"{config}: " if isinstance(config, Path) else ""
+        raise SettingsError(f"{where}{explain(error)}") from error
+    if store is not None and "suite" not in table:
+        suite = store.suite
+    else:
+        name = spec.suite
+        if "suite" in base and "suite" not in given and ("/" in name or name.endswith(".toml")):
+            name = str(folder / name)
+        suite = open_suite(name)
+        if not suite.intact:
+            raise SuiteError(
+                f"suite {suite.label} was changed after it was sealed. Raise its 'version', and "
+                f"seal it again with what `convergebench suites check {name}` prints."
+            )
+    whole = suite
+    suite = recorded(whole, store.suite) if store else chosen(whole, spec)
+    size = spec.size or (store.info.size if store else suite.size)
+    if store is not None:
+        store.require(suite, size)
+    notes = (*subset_notes(suite, whole, resumed=store is not None), *idle_notes(suite, spec))
+    return Job(spec, suite, size, store, notes)
+
+
+def as_config(
+    value: str | os.PathLike[str] | RunSpec | Mapping[str, Any] | None,
+) -> Path | RunSpec | Mapping[str, Any] | None:
+    """A configuration from what a caller gave: a string is a path."""
+    if value is None or isinstance(value, RunSpec | Mapping):
+        return value
+    return Path(value)
+
+
+def _added(base: Mapping[str, Any], given: dict[str, Any]) -> dict[str, Any]:
+    for name in ("editors", "sources", "cycles"):
+        if name in given and name in base:
+            given[name] = list(dict.fromkeys([*base[name], *given[name]]))
+        elif name in given and name != "editors":
+            del given[name]  # the run has all of them already
+    settings = given.get("settings")
+    if isinstance(settings, Axes):
+        settings = settings.model_dump(mode="json", exclude_unset=True)
+    if isinstance(settings, Mapping):  # one value more of an axis is one chain more of each kind
+        before = {**Axes().model_dump(mode="json"), **base.get("settings", {})}
+        axes = {
+            name: list(dict.fromkeys([*before.get(name, ()), *values]))
+            if isinstance(values, list | tuple)
+            else values
+            for name, values in settings.items()
+        }
+        given["settings"] = {**base.get("settings", {}), **axes}
+    if "repeats" in given:
+        given["repeats"] = max(given["repeats"], base.get("repeats", 1))
+    return given
+
+
+def _stored(store: RunStore | None) -> dict[str, Any]:
+    return dict(store.read_json("spec.json") or {}) if store else {}
+
+
+def _read(config: Path | RunSpec | Mapping[str, Any]) -> tuple[dict[str, Any], Path]:
+    if isinstance(config, RunSpec):
+        return config.model_dump(mode="json", exclude_unset=True), Path()
+    if not isinstance(config, Path):
+        return dict(config), Path()
+    try:
+        return tomllib.loads(config.read_text("utf-8")), config.parent
+    except OSError as error:
+        raise SettingsError(f"cannot read {config} ({error.strerror})") from error
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise SettingsError(f"{config} is not valid TOML: {error}") from error
