@@ -11,8 +11,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from convergebench.budget import Budget
 from convergebench.errors import SettingsError
+from convergebench.money.budget import Budget
 from convergebench.planner import plan
 from convergebench.runner import run
 from convergebench.verifier import verify

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from convergebench.flow import Flow, Limiter, Permit
+from convergebench.walk.flow import Flow, Limiter, Permit
 
 NEVER = threading.Event()
 

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from convergebench.ledger import KILLED, read_ledger
+from convergebench.money.ledger import KILLED, read_ledger
 from convergebench.runner import run
 from convergebench.store import RunStore
 from convergebench.verifier import verify

@@ -9,7 +9,7 @@ import pytest
 from convergebench.bundler import bundle
 from convergebench.chain import Chain
 from convergebench.errors import SettingsError, StoreDamaged
-from convergebench.ledger import KILLED, read_ledger
+from convergebench.money.ledger import KILLED, read_ledger
 from convergebench.runner import run
 from convergebench.store import RunStore
 from convergebench.unbundler import unbundle

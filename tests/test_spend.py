@@ -9,9 +9,9 @@ from typer.testing import CliRunner
 
 from convergebench import cli
 from convergebench.errors import SettingsError, StoreError, UnknownName
+from convergebench.money.spending import spend
 from convergebench.planner import plan
 from convergebench.runner import run
-from convergebench.spending import spend
 from convergebench.store import RunStore
 from tests.support.runs import one_chain, write_suite
 

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from convergebench.errors import ConvergeBenchError
     from convergebench.frame import Frame
     from convergebench.importer import import_run
+    from convergebench.money.spending import spend
     from convergebench.planner import plan
     from convergebench.preparation import prepare_suite
     from convergebench.registry import (
@@ -35,7 +36,6 @@ if TYPE_CHECKING:
     from convergebench.runner import run
     from convergebench.runspec import RunSpec
     from convergebench.scorer import score
-    from convergebench.spending import spend
     from convergebench.store import RunStore
     from convergebench.suite import check_suite
     from convergebench.unbundler import unbundle
@@ -62,7 +62,7 @@ _HOME = {
     "report": "reporter",
     "run": "runner",
     "score": "scorer",
-    "spend": "spending",
+    "spend": "money.spending",
     "unbundle": "unbundler",
     "verify": "verifier",
 }

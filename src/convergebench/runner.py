@@ -19,10 +19,10 @@ from convergebench.chain import Chain, ChainKey, FrameRef, count_outcomes
 from convergebench.editor import Editor
 from convergebench.errors import SettingsError, StoreMismatch, SuiteError
 from convergebench.frame import Frame
-from convergebench.job import Job, as_config, prepare
-from convergebench.ledger import Ledger, mend
+from convergebench.money.ledger import Ledger, mend
 from convergebench.planner import concurrency, plan_job
-from convergebench.plans import Plan
+from convergebench.planner.job import Job, as_config, prepare
+from convergebench.planner.plans import Plan
 from convergebench.registry import open_editor
 from convergebench.runspec import RunSpec
 from convergebench.store import RunStore

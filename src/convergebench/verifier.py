@@ -15,7 +15,7 @@ from convergebench.archive.contents import digest_in
 from convergebench.archive.inspection import Bundle
 from convergebench.chain import IMPORTED, Chain, FrameRef
 from convergebench.errors import StoreDamaged, StoreError, UnknownName, explain
-from convergebench.ledger import differences, read_ledger
+from convergebench.money.ledger import differences, read_ledger
 from convergebench.repair import torn_off
 from convergebench.store import LEDGER, RunStore
 from convergebench.table import Table

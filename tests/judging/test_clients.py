@@ -11,9 +11,9 @@ from typing import Any
 
 import pytest
 
-from convergebench.budget import Budget
 from convergebench.errors import AccountBlocked, SettingsError
 from convergebench.judging import Judge, Patience, Verdict, open_judge
+from convergebench.money.budget import Budget
 from tests.judging.speaking import (
     KEY,
     NOISE,

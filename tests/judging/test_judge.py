@@ -15,7 +15,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from convergebench.budget import Budget
 from convergebench.errors import (
     AccountBlocked,
     EditorLost,
@@ -29,6 +28,7 @@ from convergebench.judging.cache import NAME, Answered
 from convergebench.judging.catalogue import VARIABLE
 from convergebench.judging.client import Answer, Asking
 from convergebench.judging.question import Sent
+from convergebench.money.budget import Budget
 from tests.judging.speaking import BETTER, LIKENESS, NOISE, frame, said, yes_no
 
 

@@ -23,7 +23,7 @@ def spend(
     json: o.Json = False,
 ) -> None:
     """Say what a run has cost: by editor, and by how sure the figure is. Calls no editor."""
-    from convergebench import spending
+    from convergebench.money import spending
 
     spent = spending.spend(run)
     show(spent.calls if calls else spent, json)

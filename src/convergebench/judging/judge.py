@@ -11,7 +11,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
-from convergebench.budget import Budget
 from convergebench.editor import Price
 from convergebench.errors import (
     AccountBlocked,
@@ -26,6 +25,7 @@ from convergebench.judging.catalogue import JudgeModel, Provider
 from convergebench.judging.client import Answer, Asking, Client
 from convergebench.judging.question import FORM, BadAnswer, Number, Question, Sent
 from convergebench.judging.verdict import UNPAID, Failure, Identity, Verdict, Vote, tally
+from convergebench.money.budget import Budget
 from convergebench.pricing import ANY
 
 FIRST_WAIT: Final = 1.0

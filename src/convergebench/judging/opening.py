@@ -5,12 +5,12 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from convergebench.budget import Budget
 from convergebench.chatapi import base_url
 from convergebench.errors import SettingsError
 from convergebench.judging.catalogue import JudgeModel, Provider, catalogue, key_of, lacks
 from convergebench.judging.client import Client
 from convergebench.judging.judge import Judge, Patience
+from convergebench.money.budget import Budget
 from convergebench.wire import Secret, check_base
 
 

@@ -14,7 +14,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from convergebench import calls
 from convergebench.chain import Settings
 from convergebench.editors.own.workflow import Workflow
 from convergebench.errors import (
@@ -30,6 +29,7 @@ from convergebench.registry import open_editor
 from convergebench.runner import run
 from convergebench.store import RunStore
 from convergebench.testing import check_editor
+from convergebench.walk import calls
 from tests.editors.own.asking import (
     MARKER,
     PROMPT,

@@ -16,10 +16,10 @@ from typing import Any
 
 import pytest
 
-from convergebench import calls
 from convergebench.runner import run
 from convergebench.store import RunStore
 from convergebench.verifier import verify
+from convergebench.walk import calls
 from tests.editors.providers.speakers import NAMES, speaker_of
 from tests.support.loopback import Received, Reply
 from tests.support.runs import write_suite

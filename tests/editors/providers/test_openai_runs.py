@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from convergebench import calls
 from convergebench.runner import run
 from convergebench.store import RunStore
+from convergebench.walk import calls
 from tests.editors.providers.speak_openai import CHAT_PRICE, OpenAISpeaker
 from tests.editors.providers.speak_openrouter import COST, OpenRouterSpeaker
 from tests.support.runs import write_suite

@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from convergebench import calls, wire
+from convergebench import wire
 from convergebench.cycle import Edit
 from convergebench.editor import EditReply, EditRequest
 from convergebench.editors.providers.polling import FAR, Clock, Gone, Pace, collect, trusted
@@ -27,6 +27,7 @@ from convergebench.errors import (
 from convergebench.frame import Frame
 from convergebench.runner import run
 from convergebench.store import RunStore
+from convergebench.walk import calls
 from tests.editors.providers.ask_polling import KEY, SOURCE, Asking, asking, lower
 from tests.editors.providers.speak_bfl import BflSpeaker
 from tests.editors.providers.speak_fal import FalSpeaker

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from convergebench import calls, wire
+from convergebench import wire
 from convergebench.chain import Settings
 from convergebench.cycle import Edit
 from convergebench.editor import Asked, EditReply, EditRequest
@@ -29,6 +29,7 @@ from convergebench.frame import Frame
 from convergebench.registry import open_editor
 from convergebench.runner import run
 from convergebench.store import RunStore
+from convergebench.walk import calls
 from tests.editors.providers.speak_qwen import PATH, QwenSpeaker
 from tests.support.runs import write_suite
 from tests.support.speaker import Speaker

@@ -72,7 +72,7 @@ BANANA = {
     "resolution": "1K",
     "output_format": "png",
 }
-INPUTS = {
+INPUTS: dict[str, dict[str, Any]] = {
     "black-forest-labs/flux-kontext-pro": KONTEXT,
     "black-forest-labs/flux-kontext-max": KONTEXT,
     "black-forest-labs/flux-kontext-dev": {

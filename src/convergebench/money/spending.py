@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from convergebench.chain import PAUSES, Chain
-from convergebench.ledger import Entry, differences, read_ledger
+from convergebench.money.ledger import Entry, differences, read_ledger
 from convergebench.store import RunStore
 from convergebench.table import Table
 from convergebench.wording import counted

@@ -15,8 +15,8 @@ from convergebench.cycle import NOT_RECORDED, Cycle
 from convergebench.editor import Asked, Editor, EditorSpec, Price
 from convergebench.errors import SettingsError
 from convergebench.frame import Frame
-from convergebench.job import Job, as_config, prepare
-from convergebench.plans import Plan, PlanRow
+from convergebench.planner.job import Job, as_config, prepare
+from convergebench.planner.plans import Plan, PlanRow
 from convergebench.registry import open_editor
 from convergebench.runspec import RunSpec
 from convergebench.suite import Suite

@@ -11,11 +11,11 @@ import threading
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
-from convergebench.calls import LONGEST_WAIT, Answer, Caller, call_of, make_call, pause, said
 from convergebench.editor import Editor, EditRequest
 from convergebench.errors import AccountBlocked, EditorError, EditorUnavailable
-from convergebench.flow import Flow, Limiter, Permit
-from convergebench.till import Errand, Receipt, Till
+from convergebench.walk.calls import LONGEST_WAIT, Answer, Caller, call_of, make_call, pause, said
+from convergebench.walk.flow import Flow, Limiter, Permit
+from convergebench.walk.till import Errand, Receipt, Till
 
 
 @dataclass(frozen=True)

@@ -7,11 +7,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from convergebench.budget import Budget
-from convergebench.calls import Answer, plain
 from convergebench.chain import Call
 from convergebench.editor import Price
-from convergebench.ledger import Basis, Begun, Entry, Ledger, Reserved, Settled, now
+from convergebench.money.budget import Budget
+from convergebench.money.ledger import Basis, Begun, Entry, Ledger, Reserved, Settled, now
+from convergebench.walk.calls import Answer, plain
 
 
 @dataclass(frozen=True)

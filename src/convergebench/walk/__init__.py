@@ -15,21 +15,21 @@ from functools import partial
 from types import FrameType
 from typing import Any, Final
 
-from convergebench.attempts import Attempted, Attempts
-from convergebench.budget import Budget
-from convergebench.calls import Caller
 from convergebench.chain import PAUSES, Chain, ChainKey, Step, count_outcomes
 from convergebench.cycle import Cycle
 from convergebench.editor import Editor, EditRequest, Turn
 from convergebench.errors import StoreFull
-from convergebench.flow import Flow
 from convergebench.frame import Frame
-from convergebench.ledger import KILLED, UNRECORDED, Entry, Ledger, lost_calls, now
+from convergebench.money.budget import Budget
+from convergebench.money.ledger import KILLED, UNRECORDED, Entry, Ledger, lost_calls, now
 from convergebench.planner import asked_of, concurrency
 from convergebench.runspec import RunSpec
 from convergebench.store import RunStore
 from convergebench.suite import region_box
-from convergebench.till import Errand, Till
+from convergebench.walk.attempts import Attempted, Attempts
+from convergebench.walk.calls import Caller
+from convergebench.walk.flow import Flow
+from convergebench.walk.till import Errand, Till
 
 OVER_BUDGET: Final = "the budget is used up"
 INTERRUPTED: Final = "interrupted"
