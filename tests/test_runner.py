@@ -14,7 +14,7 @@ from convergebench.errors import SettingsError, StoreError, StoreMismatch, Unkno
 from convergebench.frame import encode
 from convergebench.planner import plan
 from convergebench.runner import run
-from convergebench.runspec import CONTROLS
+from convergebench.runspec import CONTROLS, RunSpec
 from convergebench.store import RunStore
 from convergebench.verifier import verify
 from convergebench.walk import Progress
@@ -318,3 +318,10 @@ def test_an_error_in_one_worker_ends_the_run_after_the_others_saved(
     chains = RunStore.open(tmp_path / "run").chains()
     made = len((tmp_path / "log").read_text().splitlines())
     assert sum(chain.length for chain in chains) == made - 1, "only the failed record is missing"
+
+
+def test_a_call_has_four_times_as_long_as_it_usually_takes() -> None:
+    spec = RunSpec.model_validate({"editors": ["ref:blur"]})
+    assert [spec.deadline_of(s) for s in (None, 0.05, 30.0, 120.0)] == [120, 120, 120, 480]
+    told = RunSpec.model_validate({"editors": ["ref:blur"], "deadline": 60})
+    assert told.deadline_of(120.0) == 60

@@ -16,6 +16,12 @@ from convergebench.suite import Suite
 ROUNDS: Final = 5
 """Rounds of a run that does not say."""
 
+DEADLINE: Final = 120.0
+"""Seconds after which a call is given up, where neither run nor editor says more."""
+
+PATIENCE: Final = 4.0
+"""How many times as long as usual a call may take."""
+
 TRANSPORT: Final = "ref:transport,format=jpeg"
 """The control that only re-saves: what the pipe alone does to a picture."""
 
@@ -56,7 +62,7 @@ class RunSpec(Record):
     settings: Axes = Axes()
     budget: Annotated[float, Field(ge=0)] | None = None
     concurrency: Annotated[int, Field(ge=1, le=256)] | None = None
-    deadline: Annotated[float, Field(gt=0)] = 120.0
+    deadline: Annotated[float, Field(gt=0)] | None = None
     retries: Annotated[int, Field(ge=0, le=50)] = 5
     repeat_lost: Annotated[int, Field(ge=0, le=10)] = 1
     controls: bool = True
@@ -76,6 +82,10 @@ class RunSpec(Record):
         """The editors asked for, and the controls that ride along."""
         named = [str(PluginName.parse(name)) for name in self.editors]
         return list(dict.fromkeys([*named, *(CONTROLS if self.controls else ())]))
+
+    def deadline_of(self, seconds: float | None) -> float:
+        """Seconds after which a call is given up, of an editor that usually takes so long."""
+        return self.deadline or max(DEADLINE, PATIENCE * (seconds or 0.0))
 
     def steps_of(self, cycle: Cycle) -> int:
         """How many steps a chain of this cycle takes."""

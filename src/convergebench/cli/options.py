@@ -68,7 +68,11 @@ Concurrency = Annotated[
 ]
 Deadline = Annotated[
     float | None,
-    typer.Option("--deadline", help="Seconds after which a call is given up. (default: 120)"),
+    typer.Option(
+        "--deadline",
+        help="Seconds after which a call is given up. (default: 120, or four times what the editor "
+        "usually takes)",
+    ),
 ]
 Retries = Annotated[
     int | None,

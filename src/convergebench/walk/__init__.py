@@ -209,7 +209,7 @@ class Walk:
                 else Turn(i, "", partial(self._store.frame, ref))
                 for i, ref in enumerate(chain.frames)
             ),
-            deadline=self._spec.deadline,
+            deadline=self._spec.deadline_of(editor.spec.seconds),
             chain=key.id,
             attempt=1 + sum(record.attempts for record in lost_calls(chain)),
             key=key,
