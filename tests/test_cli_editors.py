@@ -150,6 +150,19 @@ def test_every_editor_is_listed_with_its_price_and_what_it_lacks() -> None:
     assert all(card.ready for card in chosen)
 
 
+@pytest.mark.usefixtures("oddities")
+@pytest.mark.parametrize("word", ["", "ref", "openai"])
+def test_the_list_is_100_letters_wide_and_says_below_what_is_lacking(word: str) -> None:
+    listed = editor_cards(word)
+    drawn = str(listed).splitlines()
+    assert max(map(len, drawn)) <= 100
+    told = " ".join(" ".join(drawn).split())
+    for card in listed.cards:
+        assert card.name in told
+        if not card.ready and "shut down" not in card.lack:
+            assert " ".join(card.lack.split()) in told
+
+
 def test_an_address_or_a_key_that_cannot_be_used_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OPENAI_BASE_URL", "http://far.example/v1")
     monkeypatch.setenv("BFL_API_KEY", "not a key")
@@ -342,6 +355,40 @@ def test_check_says_in_one_sentence_what_went_wrong(openai: type[Speaker]) -> No
     assert "Traceback" not in done.stderr
     assert KEY not in done.stdout + done.stderr
     assert sum(line.startswith("convergebench: ") for line in done.stderr.splitlines()) == 1
+
+
+MINE = """
+import sys, time
+print("imported")
+def talks(image, prompt, seed):
+    print("edited")
+    return image
+def sleeps(image, prompt, seed):
+    time.sleep(30)
+def leaves(image, prompt, seed):
+    sys.exit(3)
+"""
+
+
+def test_code_of_the_users_own_neither_mixes_with_the_result_nor_ends_the_command(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "mine.py").write_text(MINE)
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    done = run("editors", "check", "python:mine:talks,price=0", "--json")
+    assert json.loads(done.stdout)["outcome"] == "edited"
+    assert "imported\n" in done.stderr
+    assert "edited\n" in done.stderr
+    slow = run("editors", "check", "python:mine:sleeps,price=0", "--timeout", "1", "--json")
+    assert slow.returncode == 2
+    assert json.loads(slow.stdout)["outcome"] == "lost"
+    assert "no answer after 1 s" in slow.stderr
+    left = run("editors", "check", "python:mine:leaves,price=0")
+    assert left.returncode == 2
+    assert "failed: SystemExit: 3 (mine.py, line 10)" in left.stderr
+    words = "--cycle replicate --source dunes --steps 1 --size 64 --no-controls --json".split()
+    walked = run("run", str(tmp_path / "run"), "-e", "python:mine:talks,price=0", *words)
+    assert json.loads(walked.stdout)["chains"] == 1
 
 
 @pytest.mark.usefixtures("oddities")

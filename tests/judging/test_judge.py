@@ -290,6 +290,16 @@ def test_a_file_torn_anywhere_loses_at_most_its_last_line(data: st.DataObject) -
         assert Answered(folder).find(votes[3].key)[-1].answer == "no"
 
 
+def test_a_folder_that_is_gone_is_one_sentence(tmp_path: Path) -> None:
+    kept = Answered(tmp_path / "kept")
+    (tmp_path / "kept" / "answers.jsonl").unlink()
+    with pytest.raises(StoreError, match="cannot be read: No such file"):
+        kept.find("00")
+    (tmp_path / "kept" / "locks").rmdir()
+    with pytest.raises(StoreError, match="cannot be locked: No such file"), kept.asking("00000000"):
+        pass
+
+
 def test_a_damaged_line_in_the_middle_is_told(tmp_path: Path) -> None:
     Answered(tmp_path).keep(Vote(key="a" * 64, sample=0, answer="yes"))
     path = tmp_path / NAME
@@ -353,6 +363,7 @@ def test_users_add_judges_and_change_prices(
         ('[[judge]]\nprovider = "openai"\nid = "x"\ncolour = 1\n', "no such key"),
         ("[vendors]\n", "got \\[vendors\\]"),
         ("[[judge", "not valid TOML"),
+        ("judge = [1]\n", "tables, got something else"),
     ):
         file.write_text(text)
         with pytest.raises(SettingsError, match=problem):

@@ -16,6 +16,7 @@ from pydantic import ValidationError
 from convergebench.errors import SettingsError
 from convergebench.frame import Frame, encode
 from convergebench.judging import Choice, Number, Question, Template, Vote, YesNo
+from convergebench.judging.client import dollars
 from convergebench.judging.question import BadAnswer, json_object
 from convergebench.judging.verdict import tally
 from tests.judging.speaking import BETTER, NOISE, frame
@@ -120,6 +121,30 @@ def test_what_is_no_answer_is_told_apart(text: str, kind: str) -> None:
 def test_numbers_out_of_range_are_not_moved_into_it(value: object) -> None:
     with pytest.raises(BadAnswer, match="a number from 0 to 10"):
         Number(low=0, high=10).read(value)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        '{"answer": "yes", "why": {"answer": "no"}',
+        'Well: {"answer": "yes", "answer": "no"}',
+        '{"answer": "yes", "more": [{"answer": "no"},',
+    ],
+)
+def test_what_is_inside_half_an_object_is_no_answer(text: str) -> None:
+    with pytest.raises(BadAnswer, match="a broken JSON object"):
+        json_object(text)
+
+
+def test_thoughts_whose_beginning_the_server_has_cut_off_are_left_out() -> None:
+    text = 'Perhaps {"answer": "no"}? Rather not.</think>\n{"answer": "yes"}'
+    assert json_object(text) == {"answer": "yes"}
+
+
+@pytest.mark.parametrize("told", [-1, float("nan"), float("inf"), True, "2", None])
+def test_a_cost_that_can_be_none_is_not_believed(told: object) -> None:
+    assert dollars(told) is None
+    assert dollars(0.25) == 0.25
 
 
 def test_answers_are_read_kindly_where_nothing_is_in_doubt() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from textwrap import wrap
 from typing import Any, Final
 
 from convergebench import registry
@@ -22,6 +23,12 @@ from convergebench.wording import counted, in_order
 
 NEAR_DAYS: Final = 60
 """A model that goes within so many days is near its shutdown."""
+WIDTH: Final = 100
+"""How many letters wide a list is."""
+NARROWEST: Final = 20
+"""How few letters its titles get, whatever the rest takes."""
+MARK: Final = 16
+"""How many letters a state may have in it."""
 PROMPT: Final = "Add a red ball. Keep everything else exactly as it is."
 """A prompt of usual length, for prices."""
 
@@ -75,6 +82,14 @@ class EditorCard:
         if self.days is not None and 0 < self.days <= NEAR_DAYS:
             told += f"; {ending(self.model)}"
         return told
+
+    @property
+    def mark(self) -> str:
+        """The state in a word or two, for a list; the sentence is below it."""
+        if not self.lack:
+            return f"ends {self.model.shutdown}" if self.near and self.model else "ready"
+        short = self.short.partition(" (")[0]
+        return short if len(short) <= MARK else "not ready"
 
     @property
     def price(self) -> Price | None:
@@ -150,15 +165,28 @@ class EditorList:
 
     @property
     def table(self) -> Table:
-        """A row for each."""
-        rows = [(card.name, card.title, priced(card.price), card.state) for card in self.cards]
-        ready = sum(card.ready for card in self.cards)
-        notes = [
-            "The price is that of one edit of a 1024-pixel picture; – is unknown.",
+        """A row for each that still answers, `WIDTH` letters wide; below it what is lacking."""
+        gone = [card.name for card in self.cards if card.model and _gone(card.model)]
+        living = [card for card in self.cards if card.name not in gone]
+        prices = [priced(card.price).partition(" (")[0] for card in living]
+        taken = [(len(c.name), len(p), len(c.mark)) for c, p in zip(living, prices, strict=True)]
+        heads = ("editor", "what it is", "$ at 1K", "state")
+        taken.append((len(heads[0]), len(heads[2]), len(heads[3])))
+        room = max(NARROWEST, WIDTH - 6 - sum(max(lengths) for lengths in zip(*taken, strict=True)))
+        rows = [
+            (card.name, _clipped(card.title, room), price, card.mark)
+            for card, price in zip(living, prices, strict=True)
+        ]
+        notes = list(dict.fromkeys(card.lack for card in living if card.lack))
+        notes += [f"{card.name} {ending(card.model)}." for card in living if card.near]
+        notes += [f"Shut down: {', '.join(gone)}."] if gone else []
+        notes += [
+            "The price is what one edit of a 1024-pixel picture is expected to cost; – is unknown.",
             "convergebench editors show NAME tells more; editors check NAME tries one.",
         ]
+        ready = sum(card.ready for card in self.cards)
         title = f"{counted(len(self.cards), 'editor')}, {ready} ready"
-        return Table(title, ("editor", "what it is", "price at 1K", "state"), rows, notes)
+        return Table(title, heads, rows, [line for note in notes for line in _wrapped(note)])
 
     def __str__(self) -> str:
         return str(self.table)
@@ -262,7 +290,7 @@ def _card(
         check_base(os.environ.get(provider.url_variable) or provider.url, provider.url_variable)
         lack = lacks(provider)
     except ConvergeBenchError as error:  # an address or a key that cannot be used
-        return _shortened(card, "", explain(error), "cannot be opened, see show")
+        return _shortened(card, "", explain(error), "cannot be opened")
     return _shortened(card, wanted, lack) if lack else card
 
 
@@ -288,7 +316,7 @@ def _tried(name: str, title: str, owners: Mapping[str, str]) -> EditorCard:
         return _opened(name, title, owners)
     except ConvergeBenchError as error:
         card = EditorCard(name, title, package)
-        return _shortened(card, "", explain(error), "needs more in its name, see its guide")
+        return _shortened(card, "", explain(error), "name it in full")
     except Exception as error:  # foreign code
         told = f"{type(error).__name__}: {error}"
         return _shortened(EditorCard(name, title, package), "a working plug-in", told)
@@ -310,6 +338,15 @@ def _asked(resolutions: tuple[str, ...]) -> Asked:
     first = "1K" if "1K" in resolutions else resolutions[0] if resolutions else "native"
     settings = Settings.model_validate({"resolution": first})
     return Asked(settings, step=1, width=1024, height=1024, prompt=PROMPT)
+
+
+def _clipped(text: str, most: int) -> str:
+    return text if len(text) <= most else f"{text[: most - 1].rstrip(' ,:;(')}…"
+
+
+def _wrapped(note: str) -> list[str]:
+    """A note in lines as wide as the list; names and commands are not cut."""
+    return wrap(note, WIDTH, subsequent_indent="  ", break_long_words=False, break_on_hyphens=False)
 
 
 def _caveats(provider: Provider | None, model: Model | None) -> tuple[str, ...]:

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import json
+import math
+import queue
+import threading
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -113,7 +117,7 @@ class Trial:
 
     def _cost(self, reply: EditReply, outcome: Outcome, doubtful: bool) -> tuple[float | None, str]:
         """Dollars of the call, and how they are known; as a run would count them."""
-        if reply.cost is not None:
+        if reply.cost is not None and 0 <= reply.cost < math.inf:
             return reply.cost, reply.basis or "reported"
         if not doubtful and outcome not in ("edited", "malformed"):
             return 0.0, "not billed, as far as is known"
@@ -180,7 +184,7 @@ class Tried:
             *(("note", text) for text in (facts.notes if facts else ())),
             *(("caveat", text) for text in reply.caveats),
         ]
-        return [(what, scrub(text)) for what, text in rows if text]
+        return [(what, _plain(text)) for what, text in rows if text]
 
     @property
     def table(self) -> Table:
@@ -196,10 +200,10 @@ class Tried:
     def to_dict(self) -> dict[str, Any]:
         """For `--json`."""
         reply, facts = self.reply, self.facts
-        return {
+        told = {
             "editor": self.editor,
             "outcome": self.outcome,
-            "reason": scrub(self.detail),
+            "reason": self.detail,
             "model": reply.model,
             "request_id": reply.request_id,
             "size_asked": reply.size,
@@ -213,6 +217,8 @@ class Tried:
             "task": dict(self.task),
             "caveats": list(reply.caveats),
         }
+        found: dict[str, Any] = json.loads(_plain(json.dumps(told, default=str)))
+        return found
 
 
 def trial(name: str) -> Trial:
@@ -247,7 +253,7 @@ def _asked(editor: Editor, request: EditRequest) -> tuple[EditReply, Outcome, st
     """What an editor replied, what it came to, why, and whether it may have been billed."""
     nothing = EditReply(b"")
     try:
-        reply = editor.edit(request)
+        reply = _in_time(editor, request)
     except EditorError as error:
         found = (told for kind, told in _KINDS if isinstance(error, kind))
         outcome: Outcome = next(found, "failed")
@@ -261,6 +267,27 @@ def _asked(editor: Editor, request: EditRequest) -> tuple[EditReply, Outcome, st
     return nothing, "failed", f"a reply that is no EditReply ({type(reply).__name__})", True
 
 
+def _in_time(editor: Editor, request: EditRequest) -> Any:
+    """What an editor returns. Raises what it raises, or EditorLost when it takes too long."""
+    answers: queue.SimpleQueue[tuple[Any, BaseException | None]] = queue.SimpleQueue()
+
+    def work() -> None:
+        try:
+            answers.put((editor.edit(request), None))
+        except BaseException as error:  # raised by the thread that waits
+            answers.put((None, error))
+
+    threading.Thread(target=work, daemon=True, name="check").start()
+    try:
+        reply, error = answers.get(timeout=request.deadline)
+    except queue.Empty:
+        told = f"no answer after {request.deadline:g} s"
+        raise EditorLost(told, timed_out=True) from None
+    if error is not None:
+        raise error
+    return reply
+
+
 def _decoded(reply: EditReply) -> tuple[Facts | None, Outcome, str]:
     from convergebench.frame import Frame
 
@@ -270,6 +297,11 @@ def _decoded(reply: EditReply) -> tuple[Facts | None, Outcome, str]:
         return Frame(reply.data).facts, "edited", ""
     except MalformedImage as error:
         return None, "malformed", str(error)
+
+
+def _plain(text: str) -> str:
+    """Without secrets, and without half letters, which no terminal can print."""
+    return scrub(text).encode("utf-8", "replace").decode()
 
 
 def _dollars(cost: float | None, basis: str) -> str:

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from convergebench.cli import options as o
-from convergebench.cli.output import say, show
+from convergebench.cli.output import aside, say, show
 
 app = typer.Typer(help="List editors and their prices, what one lacks, and try one.")
 
@@ -40,7 +40,9 @@ def show_(name: Name, json: o.Json = False) -> None:
     """Show all that is known of an editor: what it sends, follows, costs, and cannot switch off."""
     from convergebench.cards.editors import editor_card
 
-    show(editor_card(name), json)
+    with aside():
+        card = editor_card(name)
+    show(card, json)
 
 
 @app.command(
@@ -62,14 +64,16 @@ def check(
     from convergebench.cards.trial import trial
     from convergebench.errors import ConvergeBenchError, SettingsError
 
-    offered = trial(name)
+    with aside():
+        offered = trial(name)
     say(offered.offer)
     if not (yes or offered.free):
         if not sys.stdin.isatty():
             raise SettingsError("nothing was called: add --yes to pay for it")
         if not typer.confirm("Make it?", err=True):
             raise ConvergeBenchError("nothing was called")
-    tried = offered.make(deadline=timeout)
+    with aside():
+        tried = offered.make(deadline=timeout)
     show(tried, json)
     if not tried.worked:
         raise ConvergeBenchError(tried.sentence)

@@ -7,7 +7,7 @@ import json
 import sys
 import time
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, TextIO
 
 if TYPE_CHECKING:
     from rich.progress import Progress as Bars
@@ -36,6 +36,11 @@ def show(result: Any, as_json: bool) -> None:
 def say(text: str) -> None:
     """One line to stderr."""
     print(text, file=sys.stderr, flush=True)
+
+
+def aside() -> contextlib.redirect_stdout[TextIO]:
+    """While in the block, what users' own code prints goes to stderr: stdout is the result."""
+    return contextlib.redirect_stdout(sys.stderr)
 
 
 class Display:

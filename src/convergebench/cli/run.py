@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from convergebench.cli import options as o
-from convergebench.cli.output import display, show
+from convergebench.cli.output import aside, display, show
 
 EXAMPLES = (
     "Examples:  convergebench run my-run -e ref:jpeg -e ref:latent --rounds 10   ·   "
@@ -47,7 +47,7 @@ def run(
     from convergebench import runner
     from convergebench.walk import Progress
 
-    with display("running") as shown:
+    with display("running") as shown, aside():
 
         def observe(p: Progress) -> None:
             text = f"{p.chains_done}/{p.chains} chains, {p.failures} failed, ${p.spent:.2f}"

@@ -61,7 +61,10 @@ class Answered:
     def asking(self, key: str) -> Iterator[None]:
         """Nobody else asks this question while in the block."""
         path = self._locks / f"{int(key[:8], 16) % STRIPES:02x}"
-        fd = os.open(path, os.O_RDWR | os.O_CREAT, 0o644)
+        try:
+            fd = os.open(path, os.O_RDWR | os.O_CREAT, 0o644)
+        except OSError as error:
+            raise StoreError(f"{path} cannot be locked: {error.strerror}") from error
         try:
             fcntl.flock(fd, fcntl.LOCK_EX)
             yield
@@ -87,11 +90,14 @@ class Answered:
 
     def _catch_up(self) -> None:
         """Read what was added since the last look, whole lines only."""
-        if self._path.stat().st_size == self._read:
-            return
-        with open(self._path, "rb") as file:
-            file.seek(self._read)
-            added = file.read()
+        try:
+            if self._path.stat().st_size == self._read:
+                return
+            with open(self._path, "rb") as file:
+                file.seek(self._read)
+                added = file.read()
+        except OSError as error:
+            raise StoreError(f"{self._path} cannot be read: {error.strerror}") from error
         whole = added[: added.rfind(b"\n") + 1]
         for line in whole.splitlines():
             self._line += 1

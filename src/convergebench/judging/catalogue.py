@@ -218,9 +218,10 @@ def _user_files() -> list[Path]:
 def _with(table: dict[str, Any], theirs: dict[str, Any], path: Path) -> dict[str, Any]:
     """A catalogue with a user's tables: new ones, or changes of known ones."""
     unknown = sorted(set(theirs) - {"judge", "provider"})
-    lists = all(isinstance(theirs.get(name, []), list) for name in ("judge", "provider"))
-    if unknown or not lists:
-        got = f"[{unknown[0]}]" if unknown else "a single table"
+    tables = [theirs.get(name, []) for name in ("judge", "provider")]
+    lists = all(isinstance(table, list) for table in tables)
+    if unknown or not lists or not all(isinstance(each, dict) for t in tables for each in t):
+        got = f"[{unknown[0]}]" if unknown else "something else"
         raise SettingsError(f"{path}: expected [[judge]] and [[provider]] tables, got {got}")
     places = {entry["name"]: entry for entry in table["provider"]}
     for entry in theirs.get("provider", []):

@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from convergebench.errors import EditorError, EditorLost
-from convergebench.judging.client import Answer, Asking, count, fault
+from convergebench.judging.client import Answer, Asking, count, dollars, fault
 from convergebench.judging.question import Sent
 from convergebench.wire import Secret, Told, Wire, client, complaint, network_fault
 
@@ -116,7 +116,6 @@ class ChatClient:
         usage = usage if isinstance(usage, dict) else {}
         finish = str(first.get("finish_reason") or "")
         refusal = str(message.get("refusal") or "")
-        cost = usage.get("cost")
         known = "prompt_tokens" in usage
         return Answer(
             text=_text(message.get("content")),
@@ -131,7 +130,7 @@ class ChatClient:
             }
             if known
             else {},
-            cost=float(cost) if isinstance(cost, int | float) else None,
+            cost=dollars(usage.get("cost")),
             structured=structured,
         )
 

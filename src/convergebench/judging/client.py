@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -116,6 +117,12 @@ def count(usage: Mapping[str, Any], *names: str) -> float:
     """The sum of some counts in a usage; what is no number is 0."""
     found = (usage.get(name) for name in names)
     return float(sum(n for n in found if isinstance(n, int | float) and not isinstance(n, bool)))
+
+
+def dollars(told: Any) -> float | None:
+    """A cost that a server reports; None for what cannot be one, so that no budget is misled."""
+    number = isinstance(told, int | float) and not isinstance(told, bool)
+    return float(told) if number and 0 <= told < math.inf else None
 
 
 def _request_id(told: Told) -> str:

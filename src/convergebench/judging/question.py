@@ -29,6 +29,9 @@ _THOUGHT: Final = re.compile(
     r"<think(?:ing)?>.*?(?:</think(?:ing)?>|\Z)", re.DOTALL | re.IGNORECASE
 )
 
+_THOUGHT_ENDS: Final = re.compile(r"</think(?:ing)?>", re.IGNORECASE)
+_BEGUN: Final = re.compile(r'\{\s*"')
+
 
 class BadAnswer(Exception):
     """An answer that is none: `malformed` (no JSON object) or `off-schema` (another one)."""
@@ -270,13 +273,16 @@ def json_object(text: str) -> dict[str, Any]:
     Thoughts and code fences are left out. Raises BadAnswer.
     """
     said = _THOUGHT.sub(" ", text).strip()
-    decoder = json.JSONDecoder(parse_constant=_no_constant)
+    said = _THOUGHT_ENDS.split(said)[-1]  # a server's own template may hold the beginning
+    decoder = json.JSONDecoder(parse_constant=_no_constant, object_pairs_hook=_once)
     found: list[dict[str, Any]] = []
     at = said.find("{")
     while at >= 0:
         try:
             value, end = decoder.raw_decode(said, at)
         except (ValueError, RecursionError):
+            if _BEGUN.match(said, at):  # what is inside half an object is not the answer
+                raise BadAnswer("malformed", f"a broken JSON object in {_short(said)}") from None
             at = said.find("{", at + 1)
             continue
         found.append(value)
@@ -286,6 +292,14 @@ def json_object(text: str) -> dict[str, Any]:
         what = f"{len(different)} JSON objects" if different else "no JSON object"
         raise BadAnswer("malformed", f"{what} in {_short(said)}")
     return different[0]
+
+
+def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """An object whose keys stand once; of two answers neither counts."""
+    found = dict(pairs)
+    if len(found) != len(pairs):
+        raise ValueError("a key stands twice")
+    return found
 
 
 def _no_constant(name: str) -> float:

@@ -177,6 +177,11 @@ def test_users_add_models_and_change_known_ones(
         ('[[model]]\nprovider = "local"\nid = "x"\nlike = "flux.2-dev"\nstep = 3\n', "no such key"),
         ('[[model]]\nprovider = "local"\nid = "flux.2-dev"\nsteps = 0\n', "steps"),
         ("model = 3\n", "expected"),
+        ("model = [1]", r"expected \[\[model\]\] tables, got something else"),
+        (
+            '[[model]]\nprovider = "local"\nid = "x"\nlike = "nobody"\n',
+            "'x' is like 'nobody', expected one of flux.1-kontext-dev",
+        ),
     ],
 )
 def test_a_wrong_catalogue_is_one_sentence(

@@ -165,6 +165,15 @@ def test_what_it_raises_is_an_outcome(written: Written, monkeypatch: pytest.Monk
 
         def path(image, prompt, seed):
             return "out.png"
+
+        def leaves(image, prompt, seed):
+            raise SystemExit(3)
+
+        def ends(image, prompt, seed):
+            raise BaseException("the end")
+
+        def empty(image, prompt, seed):
+            return image.resize((4, 4)).crop((0, 0, 0, 4))
         """
     )
     with pytest.raises(EditorFailed, match=rf"KeyError: .*<MY_API_KEY>.* \({module}.py, line 6\)"):
@@ -176,6 +185,9 @@ def test_what_it_raises_is_an_outcome(written: Written, monkeypatch: pytest.Monk
         "the function returned an array of 4×5×3 float32, expected height×width×3 uint8"
     )
     assert "returned str, expected a PIL image" in str(fault(f"python:{module}:path"))
+    assert str(fault(f"python:{module}:leaves")).startswith("SystemExit: 3 (")
+    assert str(fault(f"python:{module}:ends")).startswith("BaseException: the end (")
+    assert "the picture cannot be saved" in str(fault(f"python:{module}:empty"))
 
 
 def test_every_mistake_in_the_name_is_one_sentence(written: Written, tmp_path: Path) -> None:

@@ -105,7 +105,13 @@ def _models(extra: tuple[tuple[Path, float], ...]) -> dict[str, LocalModel]:
     tables: dict[str, dict[str, Any]] = {t["id"]: t for t in tomllib.loads(own)["model"]}
     for path, _ in extra:
         for table in _theirs(path):
-            base = tables.get(str(table.get("like")), {})
+            like = table.get("like")
+            if like is not None and like not in tables:
+                raise SettingsError(
+                    f"{path}: the local model {table.get('id')!r} is like {like!r}, expected one "
+                    f"of {', '.join(tables)}"
+                )
+            base = tables.get(str(like), {})
             known = tables.get(str(table.get("id")), base)
             rest = {k: v for k, v in table.items() if k not in ("provider", "like")}
             tables[str(table.get("id"))] = {**known, **rest}
@@ -122,6 +128,6 @@ def _theirs(path: Path) -> list[dict[str, Any]]:
         tables = tomllib.loads(path.read_text("utf-8")).get("model", [])
     except (OSError, tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise SettingsError(f"{path} is not valid TOML: {error}") from error
-    if not isinstance(tables, list):
+    if not isinstance(tables, list) or not all(isinstance(table, dict) for table in tables):
         raise SettingsError(f"{path}: expected [[model]] tables, got something else")
     return [table for table in tables if table.get("provider") == PROVIDER]

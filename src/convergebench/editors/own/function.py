@@ -56,7 +56,9 @@ class FunctionEditor:
             made = self._function(image, request.prompt, request.seed, **more)
         except EditorError:
             raise
-        except Exception as error:  # foreign code: its bugs are outcomes
+        except KeyboardInterrupt:
+            raise
+        except BaseException as error:  # foreign code: its bugs are outcomes, sys.exit too
             raise EditorFailed(_said(error)) from error
         return self._reply(made)
 
@@ -65,7 +67,10 @@ class FunctionEditor:
             return made
         if made is None:
             raise EditorNoImage("the function returned None")
-        return EditReply(_encoded(made), parameters=dict(self._options))
+        try:
+            return EditReply(_encoded(made), parameters=dict(self._options))
+        except (OSError, ValueError) as error:  # Pillow's, of a picture without a pixel, say
+            raise EditorFailed(f"the picture cannot be saved: {error}") from error
 
 
 def _encoded(made: Any) -> bytes:
@@ -98,7 +103,7 @@ def _encoded(made: Any) -> bytes:
     )
 
 
-def _said(error: Exception) -> str:
+def _said(error: BaseException) -> str:
     """An exception with the place it came from."""
     told = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
     places = traceback.extract_tb(error.__traceback__)[1:]

@@ -124,15 +124,23 @@ class Server:
             fault.args = (self.scrub(str(fault)),)
             raise fault from None
         data = response.content
-        try:
-            body = json.loads(data)
-        except (ValueError, RecursionError):
-            body = None
+        body = _parsed(data)
         words = data[:4000].decode("utf-8", "replace").split()
         if len(data) > 4000:
             words = words[:-1]  # half a key could not be scrubbed
         line = self.scrub(" ".join(words))[:600]
         return Told(response.status_code, dict(response.headers), body, line), data
+
+
+def _parsed(data: bytes) -> Any:
+    """An answer as JSON, None where it is none; half letters (`\\ud800`) cannot be recorded."""
+    try:
+        body = json.loads(data)
+        if b"\\ud" in data or b"\\uD" in data:
+            body = json.loads(json.dumps(body, ensure_ascii=False).encode("utf-8", "replace"))
+    except (ValueError, RecursionError):
+        return None
+    return body
 
 
 def checked(url: str, where: str, *, keyed: bool) -> str:
@@ -147,8 +155,11 @@ def checked(url: str, where: str, *, keyed: bool) -> str:
         raise SettingsError(
             f"{where}: {url!r} is no address. Write it as in http://127.0.0.1:8000/edit."
         )
-    if parts.username or parts.password:
-        raise SettingsError(f"{where}: an address may not hold a name or password")
+    if parts.username or parts.password:  # nor is it repeated here
+        raise SettingsError(
+            f"the address of {parts.hostname} may not hold a name or password. A key goes into an "
+            "environment variable that key_env names."
+        )
     if "?" in url or "#" in url:
         raise SettingsError(
             f"{where}: an address may hold no ? or #, got {url!r}. What the server is to be told "

@@ -10,7 +10,7 @@ import base64
 import binascii
 import math
 from collections.abc import Mapping
-from typing import Any, Final, NoReturn
+from typing import Any, Final
 
 from convergebench.editor import Abilities, EditorSpec, EditReply, EditRequest
 from convergebench.editors.own.server import Server
@@ -92,41 +92,47 @@ class ServiceEditor:
         if not isinstance(told.body, dict):
             raise EditorNoImage(f"{server.what} answered without a JSON object: {told.text!r}")
         data = self._picture(table.get("image"), known)
+        told_besides = (*_TEXTS, *_TABLES, "cost", "basis", "caveats")
         return EditReply(
             data,
-            **{name: getattr(known, name) for name in (*_TEXTS, *_TABLES, "cost", "basis")},
+            **{name: getattr(known, name) for name in told_besides},
             parameters=dict(particulars),
             size=size,
         )
 
     def _known(self, table: Mapping[str, Any]) -> EditReply:
-        """What the server told besides the picture. Raises EditorFailed for what is no such."""
+        """What the server told besides the picture; what cannot be read is a caveat.
+
+        The picture was made, and perhaps paid for: it is not lost over a field beside it.
+        """
         found: dict[str, Any] = {}
+        caveats: list[str] = []
         for names, kind, words in ((_TEXTS, str, "a text"), (_TABLES, dict, "an object")):
             for name in names:
                 value = table.get(name)
-                if value is not None and not isinstance(value, kind):
-                    self._odd(name, value, words)
-                if value is not None:
+                if isinstance(value, kind):
                     found[name] = value
+                elif value is not None:
+                    caveats.append(self._odd(name, value, words))
         cost = table.get("cost")
         if cost is not None:
             number = isinstance(cost, int | float) and not isinstance(cost, bool)
-            if not number or not 0 <= cost < math.inf:
-                self._odd("cost", cost, "dollars, 0 or more")
-            found |= {"cost": float(cost), "basis": "reported"}
-        return EditReply(b"", **found)
+            if number and 0 <= cost < math.inf:
+                found |= {"cost": float(cost), "basis": "reported"}
+            else:
+                caveats.append(self._odd("cost", cost, "dollars, 0 or more"))
+        return EditReply(b"", caveats=tuple(caveats), **found)
 
-    def _odd(self, name: str, value: Any, words: str) -> NoReturn:
+    def _odd(self, name: str, value: Any, words: str) -> str:
         got = self._server.scrub(repr(value))[:80]
-        raise EditorFailed(f"{self._server.what} answered {name} {got}, expected {words}")
+        return f"{self._server.what} answered {name} {got}, expected {words}"
 
     def _picture(self, text: Any, known: EditReply) -> bytes:
         what = self._server.what
         if not text:
             raise EditorNoImage(f"{what} answered without an image", told=known)
         if not isinstance(text, str):
-            self._odd("image", text, "base64")
+            raise EditorFailed(self._odd("image", text, "base64"), told=known)
         plain = text.partition(",")[2] if text.startswith("data:") else text
         try:
             return base64.b64decode("".join(plain.split()), validate=True)
