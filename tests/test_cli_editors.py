@@ -386,8 +386,9 @@ def test_code_of_the_users_own_neither_mixes_with_the_result_nor_ends_the_comman
     left = run("editors", "check", "python:mine:leaves,price=0")
     assert left.returncode == 2
     assert "failed: SystemExit: 3 (mine.py, line 10)" in left.stderr
-    words = "--cycle replicate --source dunes --steps 1 --size 64 --no-controls --json".split()
-    walked = run("run", str(tmp_path / "run"), "-e", "python:mine:talks,price=0", *words)
+    words = ("--cycle", "replicate", "--source", "dunes", "--steps", "1", "--size", "64")
+    editor = ("-e", "python:mine:talks,price=0", "--no-controls", "--json")
+    walked = run("run", str(tmp_path / "run"), *editor, *words)
     assert json.loads(walked.stdout)["chains"] == 1
 
 

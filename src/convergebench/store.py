@@ -316,8 +316,9 @@ class RunStore:
         return self.path / "chains" / chain.rpartition("--")[2][:2] / f"{chain}.jsonl"
 
     def chains(self) -> list[Chain]:
-        """All chains, sorted by id. Raises StoreDamaged."""
-        return [self.read_chain(path)[0] for path in sorted(self.chain_files())]
+        """All chains, sorted by id; not one whose header a kill cut off. Raises StoreDamaged."""
+        files = [path for path in self.chain_files() if b"\n" in path.read_bytes()]
+        return [self.read_chain(path)[0] for path in sorted(files)]
 
     def chain_files(self) -> list[Path]:
         """The chains' files."""

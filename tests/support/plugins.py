@@ -8,6 +8,7 @@ EDITORS = {
     "counting": "tests.support.editors:counting",
     "polling": "tests.support.editors:polling",
     "scripted": "tests.support.editors:scripted",
+    "shop": "tests.support.shop:shop",
     "spread": "tests.support.editors:spread",
 }
 METRICS = {

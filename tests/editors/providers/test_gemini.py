@@ -99,7 +99,8 @@ def test_the_resolution_is_asked_for_by_name(server: Scripted, resolution: str) 
     reply = edited(PRO, settings=Settings(resolution=resolution), home_size=(900, 1600))
     shape = {"aspectRatio": "9:16", "imageSize": resolution}
     assert sent(server)["generationConfig"]["imageConfig"] == shape
-    assert reply.size == f"9:16 {resolution}"
+    times = {"1K": 1, "2K": 2, "4K": 4}[resolution]
+    assert reply.size == f"{768 * times}x{1376 * times}"
 
 
 def test_interleaved_resolutions_follow_the_step(server: Scripted) -> None:

@@ -55,7 +55,7 @@ def test_the_reply_holds_all_that_was_told(server: Scripted) -> None:
         "max_output_tokens": 9312,
         "seed": 7,
     }
-    assert (reply.size, reply.format, reply.effective_prompt) == ("3:2 1K", None, None)
+    assert (reply.size, reply.format, reply.effective_prompt) == ("1264x848", None, None)
     assert reply.session == {}, "separate calls keep nothing"
     assert reply.caveats == open_editor(NEW).spec.caveats
     assert any("SynthID" in caveat for caveat in reply.caveats)

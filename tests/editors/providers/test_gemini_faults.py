@@ -126,7 +126,7 @@ def test_each_fault_is_what_it_may_have_cost(
     assert type(error) is kind, error
     assert error.told is not None
     assert error.told.parameters["api_version"] == "v1"
-    assert error.told.size == "3:2 1K"
+    assert error.told.size == "1264x848"
     assert len(server.server.log) == 1, "nothing is sent twice, no redirect is followed"
 
 

@@ -133,7 +133,7 @@ class Server:
 
 
 def _parsed(data: bytes) -> Any:
-    """An answer as JSON, None where it is none; half letters (`\\ud800`) cannot be recorded."""
+    """An answer as JSON, None where it is none. Half a surrogate pair cannot be recorded."""
     try:
         body = json.loads(data)
         if b"\\ud" in data or b"\\uD" in data:

@@ -256,8 +256,9 @@ class GeminiEditor:
         return {"api_version": API_VERSION, **sent}
 
     def _size(self, request: EditRequest) -> str | None:
+        """The size that Google's table gives for the ratio and resolution asked for."""
         size = self._opened.size(request)
-        return f"{size.ratio} {size.resolution}" if size else None
+        return size.text() if size else None
 
 
 def _user(pictures: list[dict[str, Any]], prompt: str) -> dict[str, Any]:
