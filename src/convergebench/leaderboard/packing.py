@@ -38,8 +38,9 @@ from convergebench.store import RunStore, versions
 from convergebench.table import Table
 from convergebench.wording import counted, shown
 
-UNTOLD: Final = ("sessions.jsonl",)
-"""Records that stay at home: they tell about the machine, and no number rests on them."""
+UNTOLD: Final = ("ledger.jsonl", "sessions.jsonl")
+"""Records that stay at home: they tell about the machine and the account, and no number rests on
+them; what a call cost is in the chains' records, too."""
 
 CLOSE: Final = 1e-9
 """Two sums of the same numbers may differ by as much."""
