@@ -4,14 +4,15 @@
 
 `inpaint`: a red ball is drawn into the region `spot` of every picture of the starter suite that has
 one, and removed; RMSE in levels inside the region, against the picture without the ball.
-`taef2`: with a folder of photographs, PSNR in dB of every first copy, and of each copy of a chain of
-the photograph that `--chain` names. An editor whose weights are not here is left out with a remark.
+`taef2`: with a folder of photographs, PSNR in dB of every first copy, and of each copy in a chain
+of the one whose name ends in `--chain`. An editor without its weights is left out with a remark.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import math
 import statistics
 import sys
 from pathlib import Path
@@ -25,10 +26,11 @@ from convergebench.cycle import Edit, Operation, pixel_box
 from convergebench.editor import Editor, EditRequest
 from convergebench.editors.reference.operations import add
 from convergebench.frame import Frame
-from convergebench.metrics.pixel import psnr
 from convergebench.registry import open_editor, open_suite
 
 SIDE = 512
+REMOVE = "Remove the ball."
+COPY = "Copy the picture."
 ENDINGS = (".png", ".webp", ".jpg")
 
 
@@ -47,8 +49,8 @@ def removals(editor: Editor) -> dict[str, tuple[float, float]]:
         spot = source.regions["spot"]
         clean = drawing.scene(source.name, SIDE, SIDE)
         filled = add(clean, "red-ball", spot)
-        edit = Edit(prompt="Remove the ball.", region=spot, operation=operation)
-        request = EditRequest((Frame.of_pixels(filled),), edit.prompt, edit, 1, None, region=spot)
+        edit = Edit(prompt=REMOVE, region=spot, operation=operation)
+        request = EditRequest((Frame.of_pixels(filled),), REMOVE, edit, 1, None, region=spot)
         made = Frame(editor.edit(request).data).pixels
         x0, y0, x1, y1 = pixel_box(spot, SIDE, SIDE)
         inside = np.s_[y0:y1, x0:x1]
@@ -61,17 +63,17 @@ def removals(editor: Editor) -> dict[str, tuple[float, float]]:
 
 def copies(editor: Editor, source: Frame, count: int) -> list[float]:
     """PSNR of each copy of a copy, against the source."""
-    edit = Edit(prompt="Copy the picture.")
+    edit = Edit(prompt=COPY)
     frame, found = source, []
     for step in range(1, count + 1):
-        frame = Frame(editor.edit(EditRequest((frame,), edit.prompt, edit, step, None)).data)
-        found.append(float(psnr(frame.pixels, source.pixels)))
+        frame = Frame(editor.edit(EditRequest((frame,), COPY, edit, step, None)).data)
+        found.append(20 * math.log10(255 / rmse(frame.pixels, source.pixels)))
     return found
 
 
 def main() -> None:
     """Print the figures."""
-    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--photographs", type=Path, help="a folder, for taef2")
     parser.add_argument("--chain", default="15", help="copy this one again and again")
     parser.add_argument("--copies", type=int, default=20)

@@ -5,9 +5,9 @@ python docs/generate.py [FOLDER]
 
 from __future__ import annotations
 
+import argparse
 import inspect
 import os
-import sys
 from pathlib import Path
 
 import typer
@@ -16,11 +16,14 @@ from convergebench import errors, judging, registry
 from convergebench.cards.editors import typical_price
 from convergebench.cards.metrics import Card
 from convergebench.cli import app
+from convergebench.editors.local.models import models as local_models
 from convergebench.editors.providers import catalogue
 from convergebench.editors.reference.models import MODELS
 from convergebench.metric import MetricSpec
 from convergebench.metrics.sets import SETS
 
+OWN = ("python", "http", "https", "comfyui", "folder")
+NETWORKS = ("taef2", "inpaint")
 HEAD = "<!-- Written by docs/generate.py from the code; do not edit. -->\n\n"
 
 
@@ -54,7 +57,7 @@ def cli() -> str:
 
 
 def editors() -> str:
-    """Every reference editor with its options, and the models of every provider."""
+    """Reference editors with their options, those of this machine, and every provider's models."""
     lines = ["# Editors\n", "`ref:*` are built in and free; providers' models need a key.\n"]
     lines.append("`convergebench editors list` says which of them can be called on your machine.\n")
     lines.append("| editor | what it does | options |\n|---|---|---|")
@@ -62,9 +65,41 @@ def editors() -> str:
         options = "; ".join(f"`{o.name}={o.default}` {o.meaning}" for o in model.options)
         control = " (control)" if model.control else ""
         lines.append(f"| `ref:{name}`{control} | {model.description} | {options} |")
+    lines += _own() + _local()
     for name in catalogue.providers():
         lines += _models(catalogue.shelf(name))
     return "\n".join(lines) + "\n"
+
+
+def _own() -> list[str]:
+    """The families of users' own editors, and the small networks, as their factories say."""
+    lines = ["\n## Your own\n"]
+    lines.append("[Add your own editor in ten minutes](../guides/your-editor.md).\n")
+    lines.append("| family | what it is |\n|---|---|")
+    known = registry.editor_names()
+    lines += [f"| `{name}` | {known[name]} |" for name in OWN]
+    lines += ["\n## Small networks on the CPU\n", "Free; they need weights.\n"]
+    lines.append("| editor | what it does |\n|---|---|")
+    lines += [f"| [`{name}`](../editors/{name}.md) | {known[name]} |" for name in NETWORKS]
+    return lines
+
+
+def _local() -> list[str]:
+    """The pipelines that run on this machine."""
+    lines = ["\n## Pipelines of diffusers on your machine\n"]
+    lines.append("Free; they need the extra `local`, a checkpoint and, in practice, a GPU.")
+    lines.append("[What is pinned](../editors/diffusers.md).\n")
+    heads = ("editor", "title", "checkpoint", "licence", "options", "caveats")
+    lines.append(f"| {' | '.join(heads)} |\n|{'---|' * len(heads)}")
+    for name, model in local_models().items():
+        options = "; ".join(
+            f"`{option}={rule.default}` {rule.meaning}" for option, rule in model.options().items()
+        )
+        gated = f"{model.licence}, gated" if model.gated else model.licence
+        told = "; ".join(model.caveats)
+        cells = (f"`local:{name}`", model.title, model.repository, gated, options, told)
+        lines.append(f"| {' | '.join(cell.replace('|', '/') for cell in cells)} |")
+    return lines
 
 
 def _models(part: catalogue.Shelf) -> list[str]:
@@ -187,7 +222,10 @@ def pages() -> dict[str, str]:
 
 def main() -> None:
     """Write all pages into docs/reference, or another folder; pages of no use are removed."""
-    folder = Path(sys.argv[1]) if len(sys.argv) > 1 else Path(__file__).parent / "reference"
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    usual = Path(__file__).parent / "reference"
+    parser.add_argument("folder", nargs="?", type=Path, default=usual, metavar="FOLDER")
+    folder = parser.parse_args().folder
     made = pages()
     (folder / "metrics").mkdir(parents=True, exist_ok=True)
     for old in (folder / "metrics").glob("*.md"):

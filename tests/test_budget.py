@@ -214,6 +214,105 @@ def test_editors_of_one_account_share_its_hours(tmp_path: Path, suite: str) -> N
     assert together == pytest.approx(2 * apart)
 
 
+def test_the_hours_of_what_is_left_are_those_of_the_chains_that_are_left(
+    tmp_path: Path, suite: str
+) -> None:
+    table = {
+        "suite": suite,
+        "editors": ["scripted,pace=3600"],
+        "cycles": ["copy"],
+        "controls": False,
+    }
+    run(tmp_path / "run", table, steps=1)
+    assert plan(tmp_path / "run", steps=5).hours == pytest.approx(4), "two chains, two at once"
+    run(tmp_path / "run", sources=["s0"], steps=4, config=table)
+    assert plan(tmp_path / "run", table, steps=5).hours == pytest.approx(4), "one has 4 to go"
+
+
 def test_an_editor_that_cannot_be_called_is_planned_with_a_note(suite: str) -> None:
     table = {"suite": suite, "editors": ["scripted,lacks=set ACME_KEY"], "controls": False}
     assert "cannot be run here: set ACME_KEY" in str(plan(table))
+
+
+def test_a_budget_below_one_call_says_what_is_missing(tmp_path: Path, suite: str) -> None:
+    table = {
+        "suite": suite,
+        "editors": ["scripted,price=0.01/0.02/0.05", "scripted,price=0.1,script=9:ok"],
+        "controls": False,
+    }
+    result = run(tmp_path / "run", table, budget=0.04, steps=1)
+    assert (result.steps_made, result.spent) == (0, 0.0)
+    assert "may cost up to $0.0500, and $0.0400 of the $0.04 are left" in str(result)
+    assert not (tmp_path / "run" / "ledger.jsonl").exists()
+
+
+def test_a_call_dearer_than_its_highest_price_is_told_and_the_run_stops(
+    tmp_path: Path, suite: str
+) -> None:
+    table = {
+        "suite": suite,
+        "editors": ["scripted,price=0.1,script=2:dear"],
+        "sources": ["s0"],
+        "cycles": ["copy"],
+        "controls": False,
+    }
+    result = run(tmp_path / "run", table, budget=0.55, steps=4)
+    assert result.spent == pytest.approx(0.6), "the call in flight alone, and none after it"
+    assert result.over_budget
+    assert "1 call of scripted,price=0.1,script=2:dear cost more than" in str(result)
+    assert "$0.5000 instead of $0.1000" in str(result)
+    assert verify(tmp_path / "run").sound
+
+
+@pytest.mark.parametrize("amount", [float("nan"), float("inf"), -1.0])
+def test_a_budget_is_a_number(tmp_path: Path, suite: str, amount: float) -> None:
+    table = {"suite": suite, "editors": ["scripted,price=0.1"]}
+    with pytest.raises(SettingsError, match="budget"):
+        run(tmp_path / "run", table, budget=amount)
+    assert not (tmp_path / "run").exists()
+
+
+def test_failed_chains_are_not_taken_up_without_a_budget(tmp_path: Path, suite: str) -> None:
+    one_chain(tmp_path, suite, "2:late,price=0.1", budget=9)
+    table = {
+        "suite": suite,
+        "editors": ["scripted,script=2:late,price=0.1"],
+        "sources": ["s0"],
+        "cycles": ["copy"],
+        "steps": 4,
+        "controls": False,
+    }
+    assert plan(tmp_path / "run").calls == 0
+    assert plan(tmp_path / "run", retry_failed=True).dollars == pytest.approx(0.3)
+    assert run(tmp_path / "run", table).complete, "nothing is left to pay for"
+    with pytest.raises(SettingsError, match=r"about \$0.30 on 3 calls, and no budget is set"):
+        run(tmp_path / "run", table, retry_failed=True)
+
+
+def test_an_unknown_price_is_no_leave_to_spend_on_another(tmp_path: Path, suite: str) -> None:
+    editors = ["scripted,price=unknown", "scripted,price=0.1"]
+    table = {"suite": suite, "editors": editors, "controls": False}
+    with pytest.raises(SettingsError, match=r"\$3.00 .*price=unknown, whose price is unknown"):
+        run(tmp_path / "run", table)
+    assert not (tmp_path / "run").exists()
+
+
+@pytest.mark.timeout(60)
+def test_who_waits_for_money_keeps_no_call_from_ending(tmp_path: Path, suite: str) -> None:
+    """One call at once: the task's next poll must not wait for the chain that waits for money."""
+    editors = [
+        f"shop,log={tmp_path / name},script={script},price=0.05/0.1/0.3"
+        for name, script in (("a", "1:shaky"), ("b", "1:ok"))
+    ]
+    table = {
+        "suite": suite,
+        "editors": editors,
+        "sources": ["s0"],
+        "cycles": ["copy"],
+        "steps": 1,
+        "concurrency": 1,
+        "controls": False,
+    }
+    result = run(tmp_path / "run", table, budget=0.45)
+    assert result.complete
+    assert result.spent == pytest.approx(0.2)

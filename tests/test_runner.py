@@ -325,3 +325,18 @@ def test_a_call_has_four_times_as_long_as_it_usually_takes() -> None:
     assert [spec.deadline_of(s) for s in (None, 0.05, 30.0, 120.0)] == [120, 120, 120, 480]
     told = RunSpec.model_validate({"editors": ["ref:blur"], "deadline": 60})
     assert told.deadline_of(120.0) == 60
+
+
+def test_a_value_given_twice_is_no_chain_more(tmp_path: Path) -> None:
+    table = {
+        "suite": str(write_suite(tmp_path / "suite")),
+        "editors": ["ref:identity"],
+        "sources": ["s0", "s0"],
+        "cycles": ["copy"],
+        "settings": {"seed": ["fixed", "fixed"], "temperature": [1, 1.0]},
+        "steps": 1,
+        "controls": False,
+    }
+    assert plan(table).calls == 1
+    result = run(tmp_path / "run", table)
+    assert (result.chains, result.complete) == (1, True)

@@ -1,9 +1,12 @@
 from __future__ import annotations
 
+import errno
 import json
 import os
 import subprocess
 import sys
+import threading
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -241,3 +244,29 @@ def test_a_run_directory_can_be_moved(tmp_path: Path) -> None:
     os.rename(path, moved)
     assert records(moved) == before
     assert verify(moved).sound
+
+
+def test_writes_that_fail_together_are_all_made_again(tmp_path: Path) -> None:
+    """The disk is full for several paid replies at once: the reserve makes room for each."""
+    store, _ = make_store(tmp_path)
+    reserve, together, saved = tmp_path / "run" / "reserve", threading.Barrier(4), []
+
+    def save(number: int) -> None:
+        tries: list[int] = []
+
+        def write() -> None:
+            tries.append(number)
+            if len(tries) == 1:
+                together.wait(10)
+            if len(tries) == 1 or reserve.exists():
+                raise OSError(errno.ENOSPC, "No space left on device")
+            saved.append(number)
+
+        store._saving(write)
+
+    with store.writing("run", reserve=4096), ThreadPoolExecutor(4) as pool:
+        list(pool.map(save, range(4)))
+        assert store.full
+        with pytest.raises(OSError, match="No space"):
+            store._saving(lambda: (_ for _ in ()).throw(OSError(errno.ENOSPC, "No space")))
+    assert sorted(saved) == [0, 1, 2, 3]

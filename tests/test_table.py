@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from rich.console import Console
 
-from convergebench.table import Table
+from convergebench.table import Table, fitting
 
 TABLE = Table(
     "A [title] <b>",
@@ -50,3 +50,39 @@ def test_an_empty_table_is_its_title() -> None:
     with console.capture() as captured:
         console.print(Table("nothing", ("a", "b"), []))
     assert captured.get() == "nothing\n"
+
+
+WIDE = Table(
+    "A title that is rather long for so narrow a terminal, is it not?",
+    ("editor", "calls to make", "state"),
+    [
+        ("gemini:gemini-nano-banana-2.1", 560, "lacks a key (GOOGLE_API_KEY or GEMINI_API_KEY)"),
+        ("ref:jpeg", 5, "ready"),
+    ],
+    ["A note that is also too long for the terminal that it is shown in."],
+)
+
+
+def test_a_wide_table_is_broken_into_lines_that_fit() -> None:
+    with fitting(50):
+        lines = str(WIDE).splitlines()
+    assert max(map(len, lines)) <= 50
+    assert lines[2:] == [
+        "editor                calls  state",
+        "                         to",
+        "                       make",
+        "────────────────────  ─────  ─────────────────────",
+        "gemini:gemini-nano-     560  lacks a key",
+        "banana-2.1                   (GOOGLE_API_KEY or",
+        "                             GEMINI_API_KEY)",
+        "ref:jpeg                  5  ready",
+        "A note that is also too long for the terminal that",
+        "it is shown in.",
+    ]
+    assert max(map(len, str(WIDE).splitlines())) > 50, "only while asked to"
+
+
+def test_numbers_are_never_broken() -> None:
+    table = Table("t", ("a", "b"), [("x" * 40, "$21.45 ($19.76 to $54.19)")])
+    with fitting(20):
+        assert "$21.45 ($19.76 to $54.19)" in str(table)

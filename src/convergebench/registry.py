@@ -10,6 +10,7 @@ one: `ssim`.
 
 from __future__ import annotations
 
+import difflib
 import os
 import sys
 from collections.abc import Callable, Mapping
@@ -77,6 +78,8 @@ class PluginName:
                     f"{what} {text!r}: {pair!r} is no option. Write options as "
                     f"name=value after a comma, as in ref:jpeg,quality=75.{_COMMA.get(what, '')}"
                 )
+            if option.strip() in options:
+                raise SettingsError(f"{what} {text!r} gives {option.strip()} twice. Give it once.")
             options[option.strip()] = value.strip()
         if not family:
             raise SettingsError(f"{what} {text!r} has no name. Write for example {example}.")
@@ -97,6 +100,9 @@ def open_editor(name: str) -> Editor:
     """The editor of that name, ready to use. Raises UnknownName, PluginBroken, SettingsError."""
     parsed = PluginName.parse(name)
     if parsed.family not in _entries("editors"):
+        near = difflib.get_close_matches(parsed.family, _entries("editors"), n=1, cutoff=0.5)
+        if parsed.model and near:
+            raise UnknownName("kind of editor", parsed.family, near)
         raise UnknownName("editor", name.partition(",")[0], editor_names())
     factory = _load("editors", parsed.family)
     editor = _call(factory, f"editor {name!r}", parsed.keywords)
@@ -290,6 +296,8 @@ def _call(factory: Callable[..., Any], what: str, keywords: dict[str, Any]) -> A
     try:
         signature(factory).bind(**keywords)
     except TypeError as error:
+        if "unexpected keyword argument 'model'" in str(error):
+            raise SettingsError(f"{what}: it has no models, nothing may follow the colon") from None
         raise SettingsError(f"{what}: {error}") from error
     except ValueError:  # a builtin without a signature: let the call tell
         pass

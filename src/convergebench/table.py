@@ -2,15 +2,32 @@
 
 from __future__ import annotations
 
+import contextlib
 import html
-from collections.abc import Sequence
+import textwrap
+from collections.abc import Iterator, Sequence
+from contextvars import ContextVar
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
 Cell = str | int | float | None
+
+NARROWEST: Final = 14
+"""Letters that a column of words is never made narrower than."""
+_WIDTH: ContextVar[int | None] = ContextVar("width", default=None)
+
+
+@contextlib.contextmanager
+def fitting(width: int) -> Iterator[None]:
+    """While in the block, tables as text are made to fit into so many letters, where they can."""
+    before = _WIDTH.set(width)
+    try:
+        yield
+    finally:
+        _WIDTH.reset(before)
 
 
 @dataclass(frozen=True)
@@ -24,17 +41,34 @@ class Table:
 
     def __str__(self) -> str:
         lines = [[self._text(cell) for cell in row] for row in (self.columns, *self.rows)]
-        widths = [max(len(line[i]) for line in lines) for i in range(len(self.columns))]
         right = [self._numeric(i) for i in range(len(self.columns))]
-        drawn = [
-            "  ".join(
-                cell.rjust(width) if flush else cell.ljust(width)
-                for cell, width, flush in zip(line, widths, right, strict=True)
-            ).rstrip()
-            for line in lines
-        ]
+        most = _WIDTH.get()
+        widths = self._widths(lines, right, most)
+        head, *drawn = [_drawn(line, widths, right) for line in lines]
         rule = "  ".join("─" * width for width in widths)
-        return "\n".join([self.title, drawn[0], rule, *drawn[1:], *self.notes])
+        around = [_wrapped(text, most) for text in (self.title, *self.notes)]
+        return "\n".join([around[0], head, rule, *drawn, *around[1:]])
+
+    @staticmethod
+    def _widths(lines: list[list[str]], right: list[bool], most: int | None) -> list[int]:
+        """The columns' widths. Where that is too much, headings and words are broken into lines."""
+        full = [max(len(line[i]) for line in lines) for i in range(len(right))]
+        if most is None:
+            return full
+        cells = [max((len(line[i]) for line in lines[1:]), default=0) for i in range(len(right))]
+        words = [max(map(len, name.split()), default=0) for name in lines[0]]
+        least = [
+            max(cell, word) if flush else min(wide, max(NARROWEST, word))
+            for wide, cell, word, flush in zip(full, cells, words, right, strict=True)
+        ]
+        widths = list(full)
+        while sum(widths) + 2 * (len(widths) - 1) > most:
+            loose = [i for i, width in enumerate(widths) if width > least[i]]
+            if not loose:
+                break
+            # Headings over numbers give way first: words are harder to read in pieces.
+            widths[max(loose, key=lambda i: (right[i], widths[i]))] -= 1
+        return widths
 
     def __rich__(self) -> RenderableType:
         from rich import box
@@ -83,3 +117,33 @@ class Table:
         if isinstance(cell, float):
             return f"{cell:.4g}"
         return f"{cell:,}" if isinstance(cell, int) else cell
+
+
+def _drawn(line: Sequence[str], widths: Sequence[int], right: Sequence[bool]) -> str:
+    """One row, over as many lines as its longest cell needs."""
+    cells = [_pieces(text, width) for text, width in zip(line, widths, strict=True)]
+    rows = []
+    for number in range(max(map(len, cells), default=1)):
+        pieces = [cell[number] if number < len(cell) else "" for cell in cells]
+        rows.append(
+            "  ".join(
+                piece.rjust(width) if flush else piece.ljust(width)
+                for piece, width, flush in zip(pieces, widths, right, strict=True)
+            ).rstrip()
+        )
+    return "\n".join(rows)
+
+
+def _pieces(text: str, width: int) -> list[str]:
+    if len(text) <= width:
+        return [text]
+    return textwrap.wrap(text, max(1, width), break_on_hyphens=True) or [""]
+
+
+def _wrapped(text: str, width: int | None) -> str:
+    if width is None:
+        return text
+    lines = [
+        textwrap.wrap(line, width, break_on_hyphens=False) or [""] for line in text.split("\n")
+    ]
+    return "\n".join(piece for line in lines for piece in line)

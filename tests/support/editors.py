@@ -194,6 +194,9 @@ class Scripted:
                 return None  # type: ignore[return-value]
             case ("nothing", _, _):
                 return EditReply(b"")
+            case ("oddrefuse", _, _):
+                wrong = EditReply(b"", cost="much", usage=None)  # type: ignore[arg-type]
+                raise EditorRefused("in no known words", told=wrong)
             case ("dear", _, _):
                 return EditReply(request.inputs[-1].data, cost=0.5)
         return EditReply(request.inputs[-1].data, model="scripted-1", reasoning="I copied it.")

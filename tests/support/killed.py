@@ -1,4 +1,4 @@
-"""Kills a run at its n-th write, for every n: `python -m tests.support.killed TABLE PLACE [SEED]`.
+"""Kills a run at its n-th write, for every n: `… tests.support.killed TABLE PLACE HOWS SEED`.
 
 Every run is made in a fork of a process that has no other threads. `PLACE/N-HOW/run` is left as the
 resumed run leaves it, `PLACE/whole/run` as a run that nobody has killed.
@@ -55,8 +55,11 @@ def _forked(path: Path, table: dict[str, Any], number: int = 0, how: str = "") -
         os._exit(code)
 
 
-def main(table: dict[str, Any], place: Path, seed: str = "") -> None:
-    """Kill at every write once; with a seed, kill the resumed run as well, at a random one."""
+def main(table: dict[str, Any], place: Path, hows: str, seed: str) -> None:
+    """Kill at every write once; with a seed, kill the resumed run as well, at a random one.
+
+    `hows` names some of HOWS, with commas between them.
+    """
     rng = random.Random(seed)
 
     def ready(name: str) -> tuple[Path, dict[str, Any]]:
@@ -66,7 +69,7 @@ def main(table: dict[str, Any], place: Path, seed: str = "") -> None:
         return folder / "run", {**table, "editors": [editor]}
 
     assert _forked(*ready("whole")) == 0
-    for how in HOWS:
+    for how in hows.split(","):
         for number in range(1, 1000):
             path, told = ready(f"{number}-{how}")
             if _forked(path, told, number, how) == 0:
@@ -79,4 +82,4 @@ def main(table: dict[str, Any], place: Path, seed: str = "") -> None:
 
 
 if __name__ == "__main__":
-    main(json.loads(sys.argv[1]), Path(sys.argv[2]), *sys.argv[3:])
+    main(json.loads(sys.argv[1]), Path(sys.argv[2]), sys.argv[3], sys.argv[4])

@@ -51,7 +51,7 @@ class Shop:
             request.on_task({"id": name, "fate": fate})
             noted(self.log, f"told {name} {request.step}")
             if fate == "shaky":
-                raise EditorUnavailable("poll turned away", retry_after=0.0)
+                raise EditorUnavailable("poll turned away", retry_after=0.2)
             if fate == "slow":
                 told = EditReply(b"", task={"id": name, "fate": fate})
                 raise EditorLost("not ready", timed_out=True, told=told)
@@ -69,6 +69,4 @@ def shop(log: str, script: str = "", price: str = "0.1") -> Shop:
     steps = [part.partition(":") for part in script.split(";") if part]
     amounts = [float(part) for part in price.split("/")]
     low, expected, high = amounts if len(amounts) == 3 else amounts * 3
-    return Shop(
-        Path(log), {int(s): t.split("|") for s, _, t in steps}, Price(low, expected, high)
-    )
+    return Shop(Path(log), {int(s): t.split("|") for s, _, t in steps}, Price(low, expected, high))

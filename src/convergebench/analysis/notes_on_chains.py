@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from typing import Final
 
 import polars as pl
@@ -10,7 +11,7 @@ import polars as pl
 from convergebench.analysis.evidence import Evidence, command
 from convergebench.analysis.findings import RANKED_BY
 from convergebench.analysis.presence import absent_frames, is_bare
-from convergebench.chain import count_outcomes
+from convergebench.chain import PAUSES, count_outcomes
 from convergebench.wording import counted, shown
 
 _SIZE: Final = re.compile(r"\d+x\d+")
@@ -29,11 +30,15 @@ def on_chains(told: Evidence) -> list[str]:
     open_ones = unfinished.filter(~pl.col("imported"))
     if len(open_ones):
         unborn = len(open_ones.filter(~pl.col("begun")))
+        paused = _paused(told, set(open_ones["chain"]))
+        more = " --budget MORE" if paused["over-budget"] else ""
         notes.append(
             f"{len(open_ones)} of {counted(len(table), 'chain')} "
             f"{'is' if len(open_ones) == 1 else 'are'} not finished"
             + (f", {unborn} of them not begun" if unborn else "")
-            + f". Go on with {command(told, 'run', open_ones)}."
+            + (f", {paused['over-budget']} of them for want of budget" if more else "")
+            + (f", {paused['blocked']} of them blocked" if paused["blocked"] else "")
+            + f". Go on with {command(told, 'run', open_ones, more)}."
         )
     short = unfinished.filter("imported")
     if len(short):
@@ -80,6 +85,12 @@ def on_chains(told: Evidence) -> list[str]:
             f"{'is' if len(homeless) == 1 else 'are'} not in the ranking."
         )
     return notes
+
+
+def _paused(told: Evidence, chains: set[str]) -> Counter[str]:
+    """How many of these chains wait, by what for."""
+    last = (c.last for c in told.whole.gathered.chains if c.key.id in chains)
+    return Counter(step.outcome for step in last if step and step.outcome in PAUSES)
 
 
 def on_calls(told: Evidence) -> list[str]:

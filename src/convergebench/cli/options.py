@@ -99,6 +99,9 @@ Settings = Annotated[
         "(stateless, chat); may be given several times.",
     ),
 ]
+RetryFailed = Annotated[
+    bool, typer.Option("--retry-failed", help="Take up again the chains that ended in failed.")
+]
 Controls = Annotated[
     bool | None,
     typer.Option(

@@ -24,11 +24,16 @@ def show(result: Any, as_json: bool) -> None:
     elif sys.stdout.isatty():
         from rich.console import Console
 
+        from convergebench.table import Table, fitting
+
         console, table = Console(highlight=False), getattr(result, "table", result)
-        fits = max(map(len, str(table).splitlines()), default=0) < console.width
-        console.print(table if fits else str(table), markup=False, soft_wrap=not fits)
-        for line in str(result).splitlines()[len(str(table).splitlines()) :]:
-            console.print(line, markup=False)
+        whole, drawn = str(result), str(table)
+        fits = isinstance(table, Table) and max(map(len, whole.splitlines())) < console.width
+        if fits and whole == drawn:
+            console.print(table, markup=False)
+        else:
+            with fitting(console.width):
+                console.print(str(result), markup=False, soft_wrap=True)
     else:
         print(result)
 

@@ -34,6 +34,7 @@ def plan(
     concurrency: o.Concurrency = None,
     setting: o.Settings = None,
     controls: o.Controls = None,
+    retry_failed: o.RetryFailed = False,
     json: o.Json = False,
 ) -> None:
     """Say what a run would do: calls, dollars, time, disk. Calls no editor, writes nothing."""
@@ -42,6 +43,7 @@ def plan(
     planned = planner.plan(
         run,
         config,
+        retry_failed=retry_failed,
         suite=suite,
         editors=editor,
         sources=source,

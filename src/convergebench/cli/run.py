@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Annotated
-
 import typer
 
 from convergebench.cli import options as o
@@ -33,16 +31,14 @@ def run(
     repeat_lost: o.RepeatLost = None,
     setting: o.Settings = None,
     controls: o.Controls = None,
-    retry_failed: Annotated[
-        bool, typer.Option("--retry-failed", help="Take up again the chains that ended in failed.")
-    ] = False,
+    retry_failed: o.RetryFailed = False,
     json: o.Json = False,
 ) -> None:
     """Walk every chain with every editor, keeping every frame. Resumes where it was stopped.
 
-    Ctrl-C once finishes the calls in flight and saves; twice stops at once. Nothing paid for is
-    lost either way. Exits with 1 when the budget is used up or an account is blocked, with 130 when
-    interrupted.
+    Ctrl-C once finishes the calls in flight and saves, and nothing paid for is lost; twice stops at
+    once, and calls in flight may have been billed: they are counted and made again.
+    Exits with 1 when the budget is used up or an account is blocked, with 130 when interrupted.
     """
     from convergebench import runner
     from convergebench.walk import Progress

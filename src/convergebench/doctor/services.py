@@ -58,9 +58,10 @@ class Service:
     def row(self) -> tuple[Any, ...]:
         """For the table."""
         there = [name for name, is_set in self.keys.items() if is_set]
-        key = f"{there[0]} is set" if there else None
+        state = self.lack.removeprefix(f"{self.title} ").removesuffix(".") or "ready"
+        state += f"; {there[0]} is set" if there else ""
         found = ", ".join(f"{m} {v or 'is not installed'}" for m, v in self.libraries.items())
-        return (self.name, self.kind, self.lack or "ready", key, found or None, self.models)
+        return (self.name, self.kind, state, found or None, self.models)
 
 
 @dataclass(frozen=True)
@@ -76,7 +77,7 @@ class Services:
         """A row for each, models that go soon below."""
         ready = sum(not service.lack for service in self.services)
         title = f"Editors and judges: {counted(len(self.services), 'provider')}, {ready} ready"
-        heads = ("provider", "for", "state", "key", "library", "models")
+        heads = ("provider", "for", "state", "library", "models")
         notes = [line for service in self.services for line in service.ending]
         notes += [f"{s.name}: {s.told}" for s in self.services if s.told]
         notes += self.problems

@@ -3,45 +3,18 @@
 from __future__ import annotations
 
 import base64
-from collections.abc import Mapping
 from typing import Any
 
 from convergebench.errors import EditorLost
-from convergebench.judging.client import Answer, Asking, count, fault, plain
+from convergebench.judging.client import Answer, Asking, SdkClient, count, fault, plain
 from convergebench.judging.question import Sent
-from convergebench.wire import Secret, Told, Wire, client, network_fault
+from convergebench.wire import Told, Wire, client, network_fault
 
 _INPUT = ("input_tokens", "cache_creation_input_tokens", "cache_read_input_tokens")
 
 
-class ClaudeClient:
-    """`messages.create` with `output_config`; the SDK's own retries are off.
-
-    Args:
-        base: Checked base address.
-        model: The model's id.
-        title: Anthropic's name in messages.
-        key: The key.
-        max_tokens: Limit of an answer, thoughts included.
-        parameters: Further fields of the request.
-    """
-
-    def __init__(
-        self,
-        base: str,
-        model: str,
-        *,
-        title: str,
-        key: Secret,
-        max_tokens: int,
-        parameters: Mapping[str, Any],
-    ) -> None:
-        self._base = base
-        self._model = model
-        self._key = key
-        self._max = max_tokens
-        self._parameters = dict(parameters)
-        self._wire = Wire(base, what=title, key=key)
+class ClaudeClient(SdkClient):
+    """`messages.create` with `output_config`; the SDK's own retries are off."""
 
     def ask(self, asking: Asking, timeout: float) -> Answer:
         """One call, made once."""

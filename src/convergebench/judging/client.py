@@ -17,7 +17,7 @@ from convergebench.errors import (
 )
 from convergebench.judging.question import Sent
 from convergebench.pricing import Kind
-from convergebench.wire import Told, Wire, complaint
+from convergebench.wire import Secret, Told, Wire, complaint
 
 _ACCOUNT: Final = re.compile(
     r"insufficient_quota|billing_hard_limit|account_deactivated|invalid_api_key|API_KEY_INVALID"
@@ -84,6 +84,36 @@ class Client(Protocol):
             SettingsError: The server does not know the model.
         """
         ...
+
+
+class SdkClient:
+    """What the clients that call a provider's SDK are made of.
+
+    Args:
+        base: Checked base address.
+        model: The model's id.
+        title: The provider's name in messages.
+        key: The key.
+        max_tokens: Limit of an answer, thoughts included.
+        parameters: Further fields of the request.
+    """
+
+    def __init__(
+        self,
+        base: str,
+        model: str,
+        *,
+        title: str,
+        key: Secret,
+        max_tokens: int,
+        parameters: Mapping[str, Any],
+    ) -> None:
+        self._base = base
+        self._model = model
+        self._key = key
+        self._max = max_tokens
+        self._parameters = dict(parameters)
+        self._wire = Wire(base, what=title, key=key)
 
 
 def fault(wire: Wire, told: Told, model: str) -> EditorError | SettingsError | Answer:

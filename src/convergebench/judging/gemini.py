@@ -2,45 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any, Final
 
 from convergebench.errors import EditorLost
-from convergebench.judging.client import Answer, Asking, count, fault, plain
+from convergebench.judging.client import Answer, Asking, SdkClient, count, fault, plain
 from convergebench.judging.question import Sent
-from convergebench.wire import Secret, Told, Wire, client, network_fault
+from convergebench.wire import Told, Wire, client, network_fault
 
 _DONE: Final = ("STOP", "MAX_TOKENS", "FINISH_REASON_UNSPECIFIED")
 
 
-class GeminiClient:
+class GeminiClient(SdkClient):
     """`generate_content` with `response_json_schema`; the SDK does not retry.
 
-    Args:
-        base: Checked base address.
-        model: The model's id.
-        title: Google's name in messages.
-        key: The key.
-        max_tokens: Limit of an answer, thoughts included.
-        parameters: Further fields of the SDK's `GenerateContentConfig`.
+    `parameters` are further fields of the SDK's `GenerateContentConfig`.
     """
-
-    def __init__(
-        self,
-        base: str,
-        model: str,
-        *,
-        title: str,
-        key: Secret,
-        max_tokens: int,
-        parameters: Mapping[str, Any],
-    ) -> None:
-        self._base = base
-        self._model = model
-        self._key = key
-        self._max = max_tokens
-        self._parameters = dict(parameters)
-        self._wire = Wire(base, what=title, key=key)
 
     def ask(self, asking: Asking, timeout: float) -> Answer:
         """One call, made once."""

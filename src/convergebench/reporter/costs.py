@@ -14,13 +14,21 @@ from convergebench.reporter.palette import Ink
 
 @dataclass(frozen=True)
 class Cost:
-    """What one editor's calls came to."""
+    """What one editor's calls came to.
+
+    Attributes:
+        assumed: Dollars of calls whose answer was lost and that may have been billed.
+        vain: Dollars of all calls that gave no frame.
+        lost: Calls whose answer was lost and that were made again.
+    """
 
     ink: Ink
     frames: int
     attempts: int
     dollars: float | None
     assumed: float
+    vain: float
+    lost: int
     unpriced: int
     seconds: float
 
@@ -61,6 +69,8 @@ def costs_of(chains: Sequence[Chain], inks: Mapping[str, Ink]) -> list[Cost]:
                 attempts=sum(step.attempts for step in called),
                 dollars=sum(prices) if prices else None,
                 assumed=sum(s.call.cost or 0.0 for s in called if s.call.basis == "assumed"),
+                vain=sum(s.call.cost or 0.0 for s in called if s.outcome != "edited"),
+                lost=sum(s.again for s in called),
                 unpriced=len(called) - len(prices),
                 seconds=sum(step.seconds for step in called),
             )

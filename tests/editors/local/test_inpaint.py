@@ -14,7 +14,7 @@ from convergebench.cycle import Box, Edit, Operation, pixel_box
 from convergebench.editor import EditRequest
 from convergebench.editors.local.inpaint import MARGIN, Inpaint
 from convergebench.editors.reference.operations import add
-from convergebench.errors import AccountBlocked, EditorFailed, EditorRefused
+from convergebench.errors import AccountBlocked, EditorFailed, EditorRefused, SettingsError
 from convergebench.frame import Frame
 from convergebench.registry import open_editor, open_suite
 from convergebench.runner import run
@@ -113,6 +113,11 @@ def test_it_refuses_what_it_cannot_do(kind: Any) -> None:
     operation = Operation(kind=kind, object="red-ball" if kind == "add" else None)
     with pytest.raises(EditorRefused, match=f"it can only remove, and this edit is to {kind}"):
         Inpaint().edit(request(picture(3), operation=operation))
+
+
+def test_it_has_no_models() -> None:
+    with pytest.raises(SettingsError, match="it has no models, nothing may follow the colon"):
+        open_editor("inpaint:large")
 
 
 def test_it_needs_a_region() -> None:

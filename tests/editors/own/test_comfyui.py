@@ -41,6 +41,7 @@ from tests.editors.own.asking import (
     run_words,
 )
 from tests.editors.own.comfy import WORKFLOW, Comfy
+from tests.support.loopback import Received, Reply, serving
 from tests.support.runs import write_suite
 
 
@@ -336,3 +337,28 @@ def test_whatever_the_prompt_is_it_arrives_whole_and_nothing_else_changes(
     assert filled["3"]["inputs"] == {"seed": seed, "width": 64, "height": 32, "image": ["1", 0]}
     assert filled["5"] == WORKFLOW["5"]
     assert WORKFLOW["1"]["inputs"]["image"] == "%image%", "the file's own nodes stay"
+
+
+@pytest.mark.parametrize(
+    "entry",
+    [
+        {"outputs": [1]},
+        {"outputs": {"5": {"images": ["a.png"]}}},
+        {"status": {"status_str": "error", "messages": ["x"]}},
+        {"status": {"status_str": "error", "messages": [["execution_error", "x"]]}},
+    ],
+)
+def test_an_answer_in_a_form_that_nobody_described_is_one_sentence(
+    entry: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def answer(request: Received) -> Reply:
+        if request.path.startswith("/history"):
+            return Reply({"p1": entry})
+        return Reply({"name": "x.png", "prompt_id": "p1"})
+
+    monkeypatch.chdir(tmp_path)
+    write(WORKFLOW)
+    with serving(answer) as server:
+        error = fault(f"comfyui:w.json,url={server.url}")
+    assert isinstance(error, EditorFailed)
+    assert "in a form that nobody described" in str(error)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from pathlib import Path
 
 import pytest
@@ -10,7 +11,7 @@ import pytest
 from convergebench.chain import Settings
 from convergebench.editor import Asked
 from convergebench.editors.providers.catalogue import Model, OptionRule, providers, shelf
-from convergebench.errors import SettingsError, UnknownName
+from convergebench.errors import InputError, SettingsError, UnknownName
 from convergebench.registry import open_editor
 from tests.editors.providers.speakers import NAMES
 
@@ -197,6 +198,38 @@ def test_options_are_read_by_their_kind(rule: OptionRule, text: str, value: obje
     assert rule.parse(text) == value
     with pytest.raises(ValueError, match="must be"):
         rule.parse("nonsense")
+
+
+def test_a_model_like_another_does_not_claim_what_is_known_of_that(own: Path) -> None:
+    known = next(model for name, model in ALIVE if name == "openai")
+    own.write_text(
+        f'[[model]]\nprovider = "openai"\nid = "gpt-image-9"\nlike = "{known.id}"\n'
+        'title = "GPT Image 9"\n'
+    )
+    assert shelf("openai").by_id()["gpt-image-9"].source == f"models.toml, after {known.id}"
+
+
+def test_a_wrong_price_is_named_by_its_model(own: Path) -> None:
+    known = next(model for name, model in ALIVE if name == "bfl")
+    own.write_text(
+        f'[[model]]\nprovider = "bfl"\nid = "{known.id}"\nprice = {{ image = {{ "1K" = -1 }} }}\n'
+    )
+    with pytest.raises(SettingsError, match=rf"models.toml: model '{known.id}': price image 1K: "):
+        open_editor(f"bfl:{known.id}")
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("geminy:foo", "no kind of editor called 'geminy'. Did you mean gemini?"),
+        ("gemini", "gemini needs a model, as in gemini:gemini-"),
+        ("openai:gpt-image-2,qualty=high", "has no option 'qualty'. Did you mean quality?"),
+        ("openai:gpt-image-2,quality=low,quality=high", "gives quality twice"),
+    ],
+)
+def test_a_wrong_name_is_one_sentence_that_helps(name: str, message: str) -> None:
+    with pytest.raises(InputError, match=re.escape(message)):
+        open_editor(name)
 
 
 def test_an_unknown_option_is_one_sentence() -> None:

@@ -80,9 +80,13 @@ class ComfyEditor:
             task=task,
         )
         entry = self._await(told, end)
-        self._check(entry, told)
-        picture, caveats = self._choose(entry, told)
-        query = urlencode({n: picture.get(n, "") for n in ("filename", "subfolder", "type")})
+        try:
+            self._check(entry, told)
+            picture, caveats = self._choose(entry, told)
+            query = urlencode({n: picture.get(n, "") for n in ("filename", "subfolder", "type")})
+        except (AttributeError, LookupError, TypeError, ValueError):
+            problem = f"{self._server.what} tells of the workflow in a form that nobody described"
+            raise EditorFailed(problem, told=told) from None
         try:
             data = self._server.read(f"/view?{query}", end)
         except EditorLost as error:
@@ -166,7 +170,10 @@ class ComfyEditor:
         parts = []
         for node, told in broken.items() if isinstance(broken, dict) else ():
             errors = told.get("errors", []) if isinstance(told, dict) else []
-            words = [f"{e.get('message')}: {e.get('details')}" for e in errors]
+            words = [
+                f"{e.get('message')}: {e.get('details')}" if isinstance(e, dict) else str(e)
+                for e in errors
+            ]
             parts.append(f"{self._workflow.named(node)}: {'; '.join(words)}")
         return " · ".join([p for p in (said, *(parts or [details])) if p])[:600]
 

@@ -131,7 +131,8 @@ class FolderEditor:
         stem = exact.stem if exact.suffix.lower() in ENDINGS else exact.name
         others = [exact.with_name(stem + ending) for ending in ENDINGS]
         found = [exact] if exact.is_file() else [path for path in others if path.is_file()]
-        if len({path.resolve() for path in found}) > 1:
+        # By what they are, not by name: to some file systems .jpg and .JPG are one.
+        if len({(path.stat().st_dev, path.stat().st_ino) for path in found}) > 1:
             names = " and ".join(path.name for path in found)
             raise EditorFailed(f"{exact.parent}: {names} are both there, expected one of them")
         if not found:

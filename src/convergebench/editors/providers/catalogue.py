@@ -9,6 +9,7 @@ change monthly; no code knows one.
 from __future__ import annotations
 
 import os
+import re
 import tomllib
 from collections.abc import Iterator, Mapping
 from datetime import date
@@ -26,6 +27,9 @@ from convergebench.pricing import PriceRule
 
 VARIABLE: Final = "CONVERGEBENCH_MODELS"
 Value = bool | int | float | str
+
+_KIND: Final = re.compile(r" (constrained-\w+|function-\w+\[.*?\]|tuple\[.*?\])(?=:)")
+"""What pydantic calls the alternatives of a value; no reader needs it."""
 
 
 class Provider(Record):
@@ -206,7 +210,7 @@ def _with(
         if name not in providers():
             raise SettingsError(
                 f"{path}: a [[model]] has provider {name!r}, expected one of "
-                f"{', '.join(providers())}"
+                f"{', '.join([*providers(), 'local'])}"
             )
         if name == provider:
             known = models.get(entry.get("id"), {})
@@ -218,8 +222,22 @@ def _with(
                 )
             base = models.get(like, {})
             own = {k: v for k, v in entry.items() if k not in ("provider", "like")}
-            models[entry.get("id")] = _merged(_merged(base, known), own)
+            if like is not None:  # what is known of the other is not known of this one
+                base = {**base, "source": f"{path.name}, after {like}"}
+            models[entry.get("id")] = _sound(_merged(_merged(base, known), own), path)
     return {**table, "model": list(models.values())}
+
+
+def _sound(entry: dict[str, Any], path: Path) -> dict[str, Any]:
+    """A user's entry, complete and legal. Raises SettingsError that names it."""
+    try:
+        Model.model_validate(entry)
+    except ValidationError as error:
+        told = re.sub(
+            r" (constrained-\w+|function-\w+\[.*?\]|tuple\[.*?\])(?=:)", "", explain(error)
+        )
+        raise SettingsError(f"{path}: model {entry.get('id')!r}: {told}") from error
+    return entry
 
 
 def _merged(base: Mapping[str, Any], over: Mapping[str, Any]) -> dict[str, Any]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import difflib
 import hashlib
 import json
 import os
@@ -192,10 +193,16 @@ class Family:
         found = shelf(self._provider)
         entry = found.by_id().get(model)
         if entry is None:
+            alive = [known.id for known in found if not known.shutdown]
+            if not model:
+                raise SettingsError(
+                    f"{self._provider} needs a model, as in {self._provider}:{alive[0]}. "
+                    f"`convergebench editors list {self._provider}` lists them."
+                )
             raise UnknownName(
                 f"{self._provider} model",
                 model,
-                found.by_id(),
+                alive,
                 "Models of your own go into a catalogue file: docs/guides/models.md.",
             )
         if entry.shutdown and entry.shutdown <= datetime.now(UTC).date():
@@ -257,8 +264,10 @@ def _values(editor: str, model: Model, given: Mapping[str, str]) -> dict[str, Va
     values = {name: rule.default for name, rule in model.options.items()}
     for name, text in given.items():
         if name not in model.options:
-            known = ", ".join(model.options) or "none"
-            raise SettingsError(f"editor {editor} has no option {name!r}. It has {known}.")
+            near = difflib.get_close_matches(name, model.options, n=1)
+            known = f"Did you mean {near[0]}?" if near else f"It has {', '.join(model.options)}."
+            known = known if model.options else "It has none."
+            raise SettingsError(f"editor {editor} has no option {name!r}. {known}")
         try:
             values[name] = model.options[name].parse(str(text).strip())
         except ValueError as error:
