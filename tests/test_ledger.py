@@ -9,8 +9,7 @@ import pytest
 from convergebench.bundler import bundle
 from convergebench.chain import Chain
 from convergebench.errors import SettingsError, StoreDamaged
-from convergebench.money.ledger import KILLED, Ledger, Reserved, read_ledger
-from convergebench.planner import plan
+from convergebench.money.ledger import KILLED, read_ledger
 from convergebench.runner import run
 from convergebench.store import RunStore
 from convergebench.unbundler import unbundle
@@ -368,27 +367,6 @@ def test_an_editor_that_lacks_something_is_planned_but_not_run(tmp_path: Path, s
     assert not (tmp_path / "run").exists()
 
 
-def test_no_two_calls_have_one_name(tmp_path: Path, suite: str) -> None:
-    """Free calls that were turned away have a number and no line."""
-    chain = one_chain(tmp_path, suite, "2:busy|dear")
-    name = chain.steps[1].call.ledger
-    assert name.endswith(".2.2")
-    store = RunStore.open(tmp_path / "run")
-    ledger = Ledger(store)
-    assert ledger.name(chain.key.id, 2).endswith(".2.3")
-    line = ledger.entries[name].reserved
-    mended = line.model_dump() | {"call": name.replace(".2.2", ".3.1"), "step": 3}
-    ledger.write(Reserved.model_validate(mended))
-    assert ledger.name(chain.key.id, 3).endswith(".3.2")
-
-
-def test_what_is_no_number_of_dollars_is_damage(tmp_path: Path, suite: str) -> None:
-    one_chain(tmp_path, suite, ",price=0.1", budget=9)
-    file = tmp_path / "run" / "ledger.jsonl"
-    file.write_text(file.read_text().replace('"dollars":0.1,"basis"', '"dollars":NaN,"basis"', 1))
-    assert "line 2" in str(verify(tmp_path / "run"))
-
-
 def test_a_refusal_told_in_the_wrong_words_is_a_refusal(tmp_path: Path, suite: str) -> None:
     chain = one_chain(tmp_path, suite, "2:oddrefuse,price=0.1", budget=9)
     assert [s.outcome for s in chain.steps] == ["edited", "refused"]
@@ -411,24 +389,3 @@ def test_a_chain_that_waits_for_a_try_is_not_kept_by_a_closed_account(
     }
     result = run(tmp_path / "run", table, budget=9)
     assert result.outcomes == {"edited": 1, "blocked": 2}
-
-
-def test_a_chain_whose_header_was_cut_off_is_begun_again(tmp_path: Path, suite: str) -> None:
-    one_chain(tmp_path, suite, ",price=0.1", budget=9, steps=1)
-    (records,) = (tmp_path / "run").glob("chains/*/*.jsonl")
-    records.write_bytes(records.read_bytes()[:40])
-    (tmp_path / "run" / "ledger.jsonl").unlink()
-    assert plan(tmp_path / "run").calls == 1
-    assert run(tmp_path / "run").complete
-    assert verify(tmp_path / "run").sound
-
-
-@pytest.mark.parametrize(("number", "word"), [(0, "reserved"), (1, "settled")])
-def test_a_line_that_is_there_twice_is_damage(
-    tmp_path: Path, suite: str, number: int, word: str
-) -> None:
-    one_chain(tmp_path, suite, ",price=0.1", budget=9)
-    file = tmp_path / "run" / "ledger.jsonl"
-    lines = file.read_text().splitlines(keepends=True)
-    file.write_text("".join([*lines, lines[number]]))
-    assert f"is {word} twice" in str(verify(tmp_path / "run"))

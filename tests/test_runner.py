@@ -227,7 +227,7 @@ def test_plan_counts_what_run_does(tmp_path: Path, suite: str) -> None:
     assert planned.calls == 18
     assert plan(table) == planned
     assert planned.dollars == pytest.approx(18 * 0.04)
-    assert planned.rows[0].hours == pytest.approx(18 * 2 / 4 / 3600)
+    assert planned.rows[0].hours == pytest.approx(6 * 2 / 3600), "the longest chain, in order"
     assert planned.hours == planned.rows[0].hours
     local = plan(config={"suite": suite, "editors": ["ref:noise", "ref:blur"], "controls": False})
     assert local.hours == pytest.approx(sum(row.hours or 0 for row in local.rows)), (

@@ -13,6 +13,7 @@ import fcntl
 import json
 import os
 import platform
+import threading
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -131,6 +132,7 @@ class Reserve:
     def __init__(self, path: Path, size: int) -> None:
         self._path = path
         self._size = size
+        self._lock = threading.Lock()
         self.spent = False
 
     def hold(self) -> None:
@@ -154,13 +156,11 @@ class Reserve:
                 ) from error
             raise
 
-    def give_up(self) -> bool:
-        """Free the space; False when it had been given up before."""
-        if self.spent:
-            return False
-        self.spent = True
-        self._path.unlink(missing_ok=True)
-        return True
+    def give_up(self) -> None:
+        """Free the space, once: it is free when this returns, whichever thread was first."""
+        with self._lock:
+            self._path.unlink(missing_ok=True)
+            self.spent = True
 
     def release(self) -> None:
         """Remove the file at the end of a run."""

@@ -119,7 +119,8 @@ def run(
     keys = job.spec.keys(job.suite)
     editors = {name: open_editor(name) for name in dict.fromkeys(k.editor for k in keys)}
     origins = {name: job.origin(name) for name in dict.fromkeys(k.source for k in keys)}
-    planned = plan_job(job, keys, editors, {name: source for name, (source, _) in origins.items()})
+    sources = {name: source for name, (source, _) in origins.items()}
+    planned = plan_job(job, keys, editors, sources, retry_failed=retry_failed)
     _require_ready(planned)
     _require_budget(planned)
     if observe is not None:
@@ -159,7 +160,7 @@ def run(
         outcomes=count_outcomes(chains),
         spent=walk.budget.spent,
         stopped=walk.stopped,
-        notes=(*job.notes, *notes),
+        notes=(*job.notes, *notes, *walk.notes),
     )
 
 
@@ -175,20 +176,22 @@ def _require_budget(planned: Plan) -> None:
     for row in planned.rows:
         if planned.budget is not None and row.dollars is None:
             raise SettingsError(
-                f"the price of {row.editor} is unknown, so a budget cannot be held. "
-                "Leave the editor or the budget out."
+                f"the price of {row.editor} is unknown, so a budget cannot be held. Leave the "
+                "budget out, or run the editor in a directory of its own without one."
             )
     # What is known of the costs, where the price of another editor is not.
     known = [row.price for row in planned.rows if row.price]
     low, expected, high = (
         sum(getattr(price, name) for price in known) for name in ("low", "expected", "high")
     )
-    if planned.budget is None and planned.dollars is not None and high > 0:
+    if planned.budget is None and high > 0:
+        unknown = next((row.editor for row in planned.rows if row.price is None), "")
         spread = f" (${low:.2f} to ${high:.2f})" if high > low else ""
         agreed = math.ceil(high * 100 - 1e-6) / 100
         raise SettingsError(
             f"this run would spend about ${expected:.2f}{spread} on {planned.calls} calls, and no "
             f"budget is set. Agree with --budget {agreed:.2f} (or less: it is never exceeded)."
+            + (f" {unknown}, whose price is unknown, needs a run of its own." if unknown else "")
         )
 
 

@@ -34,7 +34,7 @@ class Axes(Record):
 
     phrasing: tuple[Annotated[int, Field(ge=0)], ...] = (0,)
     seed: tuple[Literal["none", "fixed", "per-step"], ...] = ("per-step",)
-    temperature: tuple[Annotated[float, Field(ge=0)] | None, ...] = (None,)
+    temperature: tuple[Annotated[float, Field(ge=0, allow_inf_nan=False)] | None, ...] = (None,)
     resolution: tuple[Literal["native", "1K", "2K", "4K", "interleaved"], ...] = ("native",)
     session: tuple[Literal["stateless", "chat"], ...] = ("stateless",)
 
@@ -60,9 +60,9 @@ class RunSpec(Record):
     repeats: Annotated[int, Field(ge=1)] = 1
     size: Annotated[int, Field(ge=16, le=8192)] | None = None
     settings: Axes = Axes()
-    budget: Annotated[float, Field(ge=0)] | None = None
+    budget: Annotated[float, Field(ge=0, allow_inf_nan=False)] | None = None
     concurrency: Annotated[int, Field(ge=1, le=256)] | None = None
-    deadline: Annotated[float, Field(gt=0)] | None = None
+    deadline: Annotated[float, Field(gt=0, allow_inf_nan=False)] | None = None
     retries: Annotated[int, Field(ge=0, le=50)] = 5
     repeat_lost: Annotated[int, Field(ge=0, le=10)] = 1
     controls: bool = True
@@ -111,7 +111,7 @@ class RunSpec(Record):
                     "for its edits, or it is for other sources. `convergebench suites show` lists "
                     "both."
                 )
-        return [
+        found = [
             ChainKey(
                 suite=suite.label,
                 source=source.name,
@@ -128,3 +128,4 @@ class RunSpec(Record):
             if settings.phrasing < cycle.phrasings
             for editor in self.all_editors
         ]
+        return list(dict.fromkeys(found))  # a value that was given twice is no chain more

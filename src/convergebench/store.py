@@ -286,12 +286,16 @@ class RunStore:
         self._saving(write)
 
     def _saving(self, write: Callable[[], None]) -> None:
+        reserve = self._reserve
+        held = reserve is not None and not reserve.spent
         try:
             write()
         except OSError as error:
-            # Give up the reserve once: replies in flight were paid for and must still be saved.
-            if error.errno not in FULL or not self._reserve or not self._reserve.give_up():
+            # Give up the reserve: replies in flight were paid for and must still be saved. Several
+            # writes may fail before the first of them has given it up.
+            if error.errno not in FULL or reserve is None or not held:
                 raise
+            reserve.give_up()
             write()
 
     # -- reading ------------------------------------------------------------------------------

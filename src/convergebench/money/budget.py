@@ -19,7 +19,7 @@ class Budget:
     """
 
     def __init__(self, cap: float | None, spent: float, held: float = 0.0) -> None:
-        self._cap = cap
+        self.cap: Final = cap
         self._reserved = 0.0
         self._held = held
         self._open = 0
@@ -31,6 +31,11 @@ class Budget:
         """Dollars spent, and the most that calls in flight may still cost."""
         with self._changed:
             return self.spent + self._held + self._reserved
+
+    @property
+    def left(self) -> float:
+        """Dollars of the cap that are neither spent nor set aside."""
+        return (self.cap or 0.0) - self.committed
 
     def reserve(self, price: float, stop: threading.Event | None = None) -> bool:
         """Set a call's highest price aside; False when it would pass the cap.
@@ -72,4 +77,4 @@ class Budget:
 
     def _passes(self, total: float) -> bool:
         # A cap that is an exact multiple of the price must admit the last call.
-        return self._cap is not None and total > self._cap + 1e-9
+        return self.cap is not None and total > self.cap + 1e-9

@@ -32,6 +32,8 @@ CENT: Final = 1e-6
 Basis = Literal["reported", "usage", "rule", "assumed", "none"]
 """Where a settled amount comes from; `none` where nothing was billed."""
 
+Dollars = Annotated[float, Field(ge=0, allow_inf_nan=False)]
+
 
 class Reserved(Record):
     """A paid call is about to be made.
@@ -52,8 +54,8 @@ class Reserved(Record):
     attempt: Annotated[int, Field(ge=1)]
     editor: str
     provider: str = ""
-    dollars: float
-    expected: float
+    dollars: Dollars
+    expected: Dollars
     seed: int | None = None
     task: dict[str, Any] = Field(default_factory=dict)
 
@@ -73,7 +75,7 @@ class Settled(Record):
     event: Literal["settled"] = "settled"
     call: str
     at: str
-    dollars: float
+    dollars: Dollars
     basis: Basis
     outcome: str
     request_id: str | None = None
@@ -109,13 +111,15 @@ def read_ledger(run: Path) -> dict[str, Entry]:
             line = _LINES.validate_json(text)
         except ValidationError as error:
             raise StoreDamaged(f"{path}, line {number}: {explain(error)}") from error
+        entry = found.get(line.call)
+        twice = entry and (entry.settled if isinstance(line, Settled) else True)
+        if twice and not isinstance(line, Begun):
+            raise StoreDamaged(f"{path}, line {number}: call {line.call} is {line.event} twice")
         if isinstance(line, Reserved):
             found[line.call] = Entry(line, line.task)
-            continue
-        entry = found.get(line.call)
-        if entry is None:
+        elif entry is None:
             raise StoreDamaged(f"{path}, line {number}: call {line.call} was never reserved")
-        if isinstance(line, Begun):
+        elif isinstance(line, Begun):
             found[line.call] = replace(entry, task=line.task)
         else:
             found[line.call] = replace(entry, settled=line)
@@ -131,7 +135,7 @@ class Ledger:
         self.entries = read_ledger(store.path)
         self._counts: dict[tuple[str, int], int] = {}
         for entry in self.entries.values():
-            self.name(entry.reserved.chain, entry.reserved.step)
+            self._count(entry.reserved)
 
     def name(self, chain: str, step: int) -> str:
         """A new name for a call of that step."""
@@ -142,7 +146,17 @@ class Ledger:
     def write(self, line: Line) -> None:
         """Append a line: it is on the disk when this returns."""
         with self._lock:
+            if isinstance(line, Reserved):
+                self._count(line)
             self._store.append_ledger(line.model_dump_json().encode())
+
+    def _count(self, line: Reserved) -> None:
+        # By the names, not the number of lines: free calls that were turned away have none.
+        number = line.call.rpartition(".")[2]
+        place = (line.chain, line.step)
+        self._counts[place] = max(
+            int(number) if number.isdecimal() else 0, self._counts.get(place, 0)
+        )
 
 
 @dataclass
@@ -177,7 +191,16 @@ def mend(store: RunStore, ledger: Ledger, chains: Iterable[Chain]) -> Mended:
     doubtful = 0
     for call, entry in ledger.entries.items():
         told, chain = entry.reserved, known.get(entry.reserved.chain)
-        if chain is None or (entry.settled and (call in recorded or not entry.settled.dollars)):
+        if chain is None:
+            # A free call has no chain before it is answered; its task may still be had.
+            if entry.settled is None and entry.task and told.step == 1:
+                result.open[told.chain] = entry
+            elif entry.settled is None and not told.dollars:
+                ledger.write(
+                    Settled(call=call, at=now(), dollars=0.0, basis="none", outcome="failed")
+                )
+            continue
+        if entry.settled and (call in recorded or not entry.settled.dollars):
             continue
         if call in recorded:
             _settle(ledger, told.call, recorded[call][1])

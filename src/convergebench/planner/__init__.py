@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Set
 from pathlib import Path
 from typing import Any, Final
 
@@ -27,6 +27,8 @@ _SIDES: Final = {"1K": 1024, "2K": 2048, "4K": 4096}
 def plan(
     directory: str | os.PathLike[str] | RunSpec | Mapping[str, Any] | None = None,
     config: str | os.PathLike[str] | RunSpec | Mapping[str, Any] | None = None,
+    *,
+    retry_failed: bool = False,
     **overrides: Any,
 ) -> Plan:
     """What `run` with the same arguments would do. Calls no editor and writes nothing.
@@ -39,13 +41,20 @@ def plan(
     keys = job.spec.keys(job.suite)
     editors = {name: open_editor(name) for name in dict.fromkeys(k.editor for k in keys)}
     origins = {n: job.origin(n)[0] for n in dict.fromkeys(k.source for k in keys)}
-    return plan_job(job, keys, editors, origins)
+    return plan_job(job, keys, editors, origins, retry_failed=retry_failed)
 
 
 def plan_job(
-    job: Job, keys: list[ChainKey], editors: Mapping[str, Editor], origins: Mapping[str, Frame]
+    job: Job,
+    keys: list[ChainKey],
+    editors: Mapping[str, Editor],
+    origins: Mapping[str, Frame],
+    *,
+    retry_failed: bool = False,
 ) -> Plan:
     """The plan of a job, given its chains, its editors and its sources.
+
+    With `retry_failed`, chains that ended in `failed` go on.
 
     Raises:
         SettingsError: An editor cannot follow a setting, or a prompt was not recorded.
@@ -53,9 +62,10 @@ def plan_job(
     _require_prompts(job.suite, keys)
     require_abilities({name: editor.spec for name, editor in editors.items()}, keys)
     chains = {c.key: c for c in job.store.chains()} if job.store else {}
+    ended = {k for k, c in chains.items() if c.ended and not (retry_failed and _failed(c))}
     known = _Sizes(origins)
     rows = [
-        _row(job, name, editor.spec, [k for k in keys if k.editor == name], chains, known)
+        _row(job, name, editor.spec, [k for k in keys if k.editor == name], chains, ended, known)
         for name, editor in editors.items()
     ]
     spent = sum(chain.spent for chain in chains.values())
@@ -141,18 +151,21 @@ def _row(
     spec: EditorSpec,
     keys: list[ChainKey],
     chains: Mapping[ChainKey, Chain],
+    ended: Set[ChainKey],
     sizes: _Sizes,
 ) -> PlanRow:
-    calls = done = 0
+    calls = done = walking = longest = 0
     disk, total = 0.0, (0.0, 0.0, 0.0)
     known = spec.pricing is not None or spec.price is not None
     for key in keys:
         cycle = job.suite.cycle_of(key.cycle)
         chain = chains.get(key)
         length = chain.length if chain else 0
-        target = length if chain and chain.ended else job.spec.steps_of(cycle)
+        target = length if key in ended else job.spec.steps_of(cycle)
         left = range(length + 1, target + 1)
         calls += len(left)
+        walking += bool(left)
+        longest = max(longest, len(left))
         done += length
         disk += sizes.bytes(key.source) * _growth(key, left, sizes)
         for step in left if spec.pricing is not None else ():
@@ -163,19 +176,24 @@ def _row(
     if spec.pricing is None:
         flat = calls * (spec.price or 0.0)
         total = (flat, flat, flat)
-    at_once = min(concurrency(job.spec, spec), max(1, len(keys)))
+    at_once = min(concurrency(job.spec, spec), max(1, walking))
+    turns = max(calls / at_once, longest)  # the steps of a chain follow each other
     return PlanRow(
         editor=name,
         chains=len(keys),
         calls=calls,
         done=done,
-        price=Price(*total) if known else None,
-        hours=None if spec.seconds is None else calls * spec.seconds / at_once / 3600,
+        price=Price(*total) if known or not calls else None,
+        hours=None if spec.seconds is None else turns * spec.seconds / 3600,
         disk=round(disk),
         spec=spec,
         at_once=at_once,
         limit=concurrency(job.spec, spec),
     )
+
+
+def _failed(chain: Chain) -> bool:
+    return chain.last is not None and chain.last.outcome == "failed"
 
 
 def _growth(key: ChainKey, steps: range, sizes: _Sizes) -> float:

@@ -92,7 +92,8 @@ class Plan:
         for account in {row.spec.account for row in self.rows} - {""}:
             rows = [row for row in self.rows if row.spec.account == account]
             limit = min(max(row.limit for row in rows), sum(row.at_once for row in rows))
-            shared.append(sum((row.hours or 0.0) * row.at_once for row in rows) / limit)
+            seconds = sum(row.calls * (row.spec.seconds or 0.0) for row in rows)
+            shared.append(seconds / limit / 3600)
         return max([here, *shared, *(row.hours or 0.0 for row in self.rows)])
 
     @property

@@ -114,6 +114,11 @@ class Walk:
         """Why chains are left that could go on; empty when none is."""
         return INTERRUPTED if INTERRUPTED in self._why else "; ".join(self._why)
 
+    @property
+    def notes(self) -> list[str]:
+        """What the user is to know about the money."""
+        return self._till.notes
+
     def is_done(self, chain: Chain) -> bool:
         """Whether nothing is left to do for a chain."""
         ended = chain.ended and chain.key not in self._reopened
@@ -168,7 +173,7 @@ class Walk:
             if errand.price is None or errand.price.high > 0:
                 self._begin(chain)  # so that a kill in its first call can be recorded
             entry = self._tasks.pop(key.id, None)
-            receipt = self._till.take_up(entry, errand.paid) if entry else None
+            receipt = self._till.take_up(entry, errand) if entry else None
             started, clock = now(), time.monotonic()
             made = self._attempts.make(caller, editor, request, errand, receipt)
             if made is None:

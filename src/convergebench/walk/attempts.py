@@ -82,7 +82,8 @@ class Attempts:
             self.tell(
                 f"{request.chain}: try {count} failed ({found.why}); next in {found.wait:.1f} s"
             )
-            if self.stop.wait(found.wait):
+            self.flow.of(errand.editor).sleep(found.wait, self.stop)
+            if self.stop.is_set():
                 if receipt is not None:
                     receipt.leave()
                 return None
@@ -97,19 +98,21 @@ class Attempts:
         receipt: Receipt | None,
         count: int,
     ) -> Attempted | _Again | None:
-        limiter = self.flow.of(errand.editor)
+        limiter, attempt = self.flow.of(errand.editor), request.attempt + count - 1
+        # Money first, then leave to call: who waits for money must not keep the leave from a call
+        # whose end it waits for.
+        receipt = receipt or self.till.reserve(errand, attempt, self.stop)
+        if receipt is None:
+            stopped = self.stop.is_set()
+            return None if stopped else Attempted(self.till.over(errand), count - 1)
         permit = limiter.acquire(self.stop)
         if permit is None:
-            if receipt is not None:
-                receipt.leave()
+            receipt.leave()
             closed = limiter.closed and not self.stop.is_set()
             return Attempted(Answer("blocked", limiter.closed), count - 1) if closed else None
-        answered, attempt = False, request.attempt + count - 1
+        answered = False
         try:
-            receipt = receipt or self.till.reserve(errand, attempt, self.stop)
-            if receipt is None:
-                stopped = self.stop.is_set()
-                return None if stopped else Attempted(Answer("over-budget"), count - 1)
+            receipt.open()
             asked = replace(
                 request, attempt=attempt, task=receipt.task or None, on_task=receipt.begin
             )
@@ -164,4 +167,5 @@ def _blocked(
         receipt.leave()
     elif receipt is not None:
         receipt.settle(0.0, "none", "blocked", call_of(error.told).request_id)
-    return Attempted(Answer("blocked", why, call=call_of(error.told)), count)
+    call = call_of(error.told).model_copy(update={"cost": None, "basis": ""})
+    return Attempted(Answer("blocked", why, call=call), count)

@@ -120,7 +120,11 @@ def make_call(caller: Caller, editor: Editor, request: EditRequest) -> Answer:
     clock = time.monotonic()
 
     def told(reply: EditReply | None) -> Call:
-        return call_of(reply, editor.spec.caveats, time.monotonic() - clock)
+        seconds = time.monotonic() - clock
+        try:
+            return call_of(reply, editor.spec.caveats, seconds)
+        except Exception:  # what it told is of the wrong make; that it was called is known
+            return call_of(None, editor.spec.caveats, seconds)
 
     try:
         reply = caller.call(editor, request)
@@ -142,7 +146,7 @@ def make_call(caller: Caller, editor: Editor, request: EditRequest) -> Answer:
         detail = f"{type(error).__name__}: {said(error)}"
         return Answer("failed", detail, call=told(None), in_doubt=True)
     try:
-        return _received(reply, told(reply))
+        return _received(reply, call_of(reply, editor.spec.caveats, time.monotonic() - clock))
     except Exception as error:  # a reply of the wrong make; the call was made all the same
         got = f"a reply that is no EditReply ({type(reply).__name__}: {said(error)})"
         return Answer("failed", got, call=told(None), in_doubt=True)

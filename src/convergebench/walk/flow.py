@@ -58,6 +58,13 @@ class Limiter:
                     return Permit(self._epoch)
                 self._changed.wait(min(SLICE, wait) if wait > 0 else SLICE)
 
+    def sleep(self, seconds: float, stop: threading.Event) -> None:
+        """Wait before another try; not longer than until the run stops or the account is closed."""
+        end = time.monotonic() + seconds
+        with self._changed:
+            while not (stop.is_set() or self.closed) and (left := end - time.monotonic()) > 0:
+                self._changed.wait(min(SLICE, left))
+
     def release(self, _permit: Permit, *, answered: bool) -> None:
         """A call is over; `answered` unless the provider was not available."""
         with self._changed:

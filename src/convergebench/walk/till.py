@@ -10,8 +10,9 @@ from typing import Any
 from convergebench.chain import Call
 from convergebench.editor import Price
 from convergebench.money.budget import Budget
-from convergebench.money.ledger import Basis, Begun, Entry, Ledger, Reserved, Settled, now
+from convergebench.money.ledger import CENT, Basis, Begun, Entry, Ledger, Reserved, Settled, now
 from convergebench.walk.calls import Answer, plain
+from convergebench.wording import counted
 
 
 @dataclass(frozen=True)
@@ -57,18 +58,24 @@ class Receipt:
         self._paid = paid
         self._written = written
         self._over = False
+        self._lock = threading.RLock()  # a task may be told of while its call is given up
 
     def begin(self, task: Mapping[str, Any]) -> None:
         """A task was begun; it is on the disk when this returns."""
-        if self._over or self._till.closed:
-            return  # of a call that was given up long ago
-        self.task = plain(dict(task))
-        self.write()
-        line = Begun(call=self.line.call, at=now(), task=dict(self.task))
-        self._till.ledger.write(line)
+        told = plain(dict(task))
+        with self._lock:
+            if self._over or self._till.closed:
+                return  # of a call that was given up long ago
+            self.task = told
+            self._write()
+            self._till.ledger.write(Begun(call=self.line.call, at=now(), task=dict(told)))
 
-    def write(self) -> None:
-        """Write the reservation, if that was not done yet."""
+    def open(self) -> None:
+        """The call is about to be made: its reservation is on the disk when this returns."""
+        if not self._priced or self.line.dollars > 0:
+            self._write()
+
+    def _write(self) -> None:
         if not self._written:
             self._till.ledger.write(self.line)
             self._written = True
@@ -101,25 +108,32 @@ class Receipt:
         self, dollars: float, basis: Basis, outcome: str, request_id: str | None = None
     ) -> None:
         """The call is over, and its record (if it has one) on the disk."""
-        self._over = True
-        if self._written or dollars:
-            self.write()
-            self._till.ledger.write(
-                Settled(
-                    call=self.line.call,
-                    at=now(),
-                    dollars=dollars,
-                    basis=basis,
-                    outcome=outcome,
-                    request_id=request_id,
+        with self._lock:
+            self._over = True
+            if self._written or dollars:
+                self._write()
+                self._till.ledger.write(
+                    Settled(
+                        call=self.line.call,
+                        at=now(),
+                        dollars=dollars,
+                        basis=basis,
+                        outcome=outcome,
+                        request_id=request_id,
+                    )
                 )
-            )
         self._till.budget.settle(self.line.dollars, dollars)
+        if self._priced and dollars > self.line.dollars + CENT:
+            self._till.note_dearer(self.line, dollars)
 
     def leave(self) -> None:
-        """Leave it open: a later session asks for the task."""
-        self._over = True
-        self._till.budget.keep(self.line.dollars)
+        """No call now. One whose task was begun stays open: a later session asks for it."""
+        with self._lock:
+            self._over = True
+            if self._written:
+                self._till.budget.keep(self.line.dollars)
+            else:
+                self._till.budget.settle(self.line.dollars, 0.0)
 
 
 class Till:
@@ -129,13 +143,47 @@ class Till:
         self.budget = budget
         self.ledger = ledger
         self.closed = False
+        self._dearer: dict[str, tuple[int, float, float]] = {}
+        self._refused: list[float] = []
+        self._lock = threading.Lock()
+
+    @property
+    def notes(self) -> list[str]:
+        """What the user is to know: what the budget did not bear, and calls dearer than said."""
+        found = []
+        if self._refused:
+            left, cap = max(0.0, self.budget.left), self.budget.cap or 0.0
+            found.append(
+                f"The next call may cost up to ${min(self._refused):.4f}, and ${left:.4f} of the "
+                f"${cap:.2f} are left."
+            )
+        return found + [
+            f"{counted(calls, 'call')} of {editor} cost more than the highest price known, as "
+            f"${cost:.4f} instead of ${price:.4f}: its price rule is out of date, and a budget "
+            "cannot be held exactly."
+            for editor, (calls, price, cost) in self._dearer.items()
+        ]
+
+    def note_dearer(self, line: Reserved, dollars: float) -> None:
+        """A call cost more than was set aside for it."""
+        with self._lock:
+            calls, price, cost = self._dearer.get(line.editor, (0, line.dollars, dollars))
+            self._dearer[line.editor] = (calls + 1, price, cost)
+
+    def over(self, errand: Errand) -> Answer:
+        """What is said of a call that the budget does not bear."""
+        high = _beyond(errand).high
+        with self._lock:
+            self._refused.append(high)
+        return Answer("over-budget", f"the call may cost up to ${high:.4f}")
 
     def reserve(self, errand: Errand, attempt: int, stop: threading.Event) -> Receipt | None:
-        """Set the highest price of a call aside, durably; None when the budget does not bear it."""
-        price = errand.price or Price.flat(0.0)
+        """Set the highest price of a call aside; None when the budget does not bear it.
+
+        It is in the ledger once the receipt is opened, which is when the call is made.
+        """
+        price = _beyond(errand)
         high, expected = price.high, price.expected
-        if errand.task:  # begun and counted before: only what it may cost beyond that
-            high, expected = max(0.0, high - errand.paid), 0.0
         if not self.budget.reserve(high, stop):
             return None
         line = Reserved(
@@ -152,15 +200,19 @@ class Till:
             task=dict(errand.task or {}),
         )
         paid = errand.paid if errand.task else 0.0
-        receipt = Receipt(self, line, priced=errand.price is not None, paid=paid)
-        if errand.price is None or high > 0:
-            receipt.write()
-        return receipt
+        return Receipt(self, line, priced=errand.price is not None, paid=paid)
 
-    def take_up(self, entry: Entry, paid: float = 0.0) -> Receipt:
+    def take_up(self, entry: Entry, errand: Errand) -> Receipt:
         """The receipt of a call whose task was begun in an earlier session."""
         self.budget.take_up(entry.reserved.dollars)
-        paid = paid if entry.reserved.task else 0.0
-        receipt = Receipt(self, entry.reserved, priced=True, paid=paid, written=True)
+        paid = errand.paid if entry.reserved.task else 0.0
+        priced = errand.price is not None
+        receipt = Receipt(self, entry.reserved, priced=priced, paid=paid, written=True)
         receipt.task = entry.task
         return receipt
+
+
+def _beyond(errand: Errand) -> Price:
+    """What a call may cost; of a task that was begun and counted before, what comes on top."""
+    price = errand.price or Price.flat(0.0)
+    return Price(0.0, 0.0, max(0.0, price.high - errand.paid)) if errand.task else price
