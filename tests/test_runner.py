@@ -340,3 +340,11 @@ def test_a_value_given_twice_is_no_chain_more(tmp_path: Path) -> None:
     assert plan(table).calls == 1
     result = run(tmp_path / "run", table)
     assert (result.chains, result.complete) == (1, True)
+
+
+def test_chains_that_failed_are_told_with_what_to_do(tmp_path: Path) -> None:
+    suite = write_suite(tmp_path / "suite", 1)
+    table = {"suite": str(suite), "cycles": ["copy"], "steps": 2, "controls": False}
+    result = run(tmp_path / "run", {**table, "editors": ["ref:flaky,rate=0,fail=1"]})
+    assert "1 chain ended in failure. Take them up again with: convergebench run" in str(result)
+    assert "--retry-failed" in str(result)

@@ -81,6 +81,7 @@ class EditorSpec:
         seconds: Typical duration of a call, for `plan`; None when unknown.
         price: Dollars per call where that is all there is to say; None when unknown, 0 when free.
         pricing: The price of a call that depends on what is asked; goes before `price`.
+        sizing: The size of the picture that a call will ask for, where that is not the source's.
         deterministic: Whether the same request gives the same bytes.
         control: Whether it is a control (shown in every report, told apart from the ranked).
         caveats: What cannot be switched off and may move a number.
@@ -98,6 +99,7 @@ class EditorSpec:
     seconds: float | None = None
     price: float | None = None
     pricing: Callable[[Asked], Price] | None = None
+    sizing: Callable[[Asked], tuple[int, int]] | None = None
     deterministic: bool = False
     control: bool = False
     caveats: tuple[str, ...] = ()

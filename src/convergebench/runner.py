@@ -28,6 +28,7 @@ from convergebench.runspec import RunSpec
 from convergebench.store import RunStore
 from convergebench.table import Table
 from convergebench.walk import INTERRUPTED, OVER_BUDGET, Observer, Progress, Walk
+from convergebench.wording import counted
 
 RESERVE: Final = 4
 """Disk held back per call in flight, in sizes of the largest source."""
@@ -65,6 +66,11 @@ class RunResult:
     def table(self) -> Table:
         """The outcomes as a table."""
         notes = list(self.notes)
+        if failed := self.outcomes.get("failed", 0):
+            notes.append(
+                f"{counted(failed, 'chain')} ended in failure. Take them up again with: "
+                f"convergebench run {self.path} --retry-failed"
+            )
         if self.stopped:
             notes.append(f"Stopped: {self.stopped}.")
         if not self.complete:
@@ -149,6 +155,10 @@ def run(
         )
         versions = {name: editor.spec.version for name, editor in editors.items()}
         store.log_session("start", command="run", pid=os.getpid(), editors=versions, notes=notes)
+        if observe is not None:
+            for note in notes:  # what was mended, before anything is spent
+                steps = planned.calls + planned.done
+                observe(Progress(len(keys), 0, steps, planned.done, 0, walk.budget.spent, note))
         walk.go()
         store.log_session("end", pid=os.getpid(), stopped=walk.stopped, steps=walk.made)
     chains = list(walk.chains.values())
@@ -188,8 +198,9 @@ def _require_budget(planned: Plan) -> None:
         unknown = next((row.editor for row in planned.rows if row.price is None), "")
         spread = f" (${low:.2f} to ${high:.2f})" if high > low else ""
         agreed = math.ceil(high * 100 - 1e-6) / 100
+        paid = sum(row.calls for row in planned.rows if row.price and row.price.high > 0)
         raise SettingsError(
-            f"this run would spend about ${expected:.2f}{spread} on {planned.calls} calls, and no "
+            f"this run would spend about ${expected:.2f}{spread} on {paid} calls, and no "
             f"budget is set. Agree with --budget {agreed:.2f} (or less: it is never exceeded)."
             + (f" {unknown}, whose price is unknown, needs a run of its own." if unknown else "")
         )

@@ -133,6 +133,11 @@ def axes(given: list[str] | None) -> dict[str, list[object]] | None:
 
 
 def _typed(name: str, text: str) -> object:
+    if name == "seed" and text.isdecimal():
+        raise SettingsError(
+            f"--setting seed={text}: expected none, fixed or per-step. The number itself follows "
+            "from the chain, so that repeats differ and a resumed run does not."
+        )
     if name not in ("phrasing", "temperature"):
         return text
     if name == "temperature" and text in ("none", "default"):

@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping, Set
 from pathlib import Path
-from typing import Any, Final
+from typing import Any
 
 from convergebench.chain import Chain, ChainKey
 from convergebench.cycle import NOT_RECORDED, Cycle
@@ -20,8 +20,6 @@ from convergebench.planner.plans import Plan, PlanRow
 from convergebench.registry import open_editor
 from convergebench.runspec import RunSpec
 from convergebench.suite import Suite
-
-_SIDES: Final = {"1K": 1024, "2K": 2048, "4K": 4096}
 
 
 def plan(
@@ -88,7 +86,7 @@ def require_abilities(specs: Mapping[str, EditorSpec], keys: list[ChainKey]) -> 
     """Raise SettingsError where a chain asks for a setting that its editor cannot follow."""
     for name, settings in dict.fromkeys((key.editor, key.settings) for key in keys):
         can = specs[name].abilities
-        wanted = {"native": set(), "interleaved": set(_SIDES)}.get(
+        wanted = {"native": set(), "interleaved": {"1K", "2K", "4K"}}.get(
             settings.resolution, {settings.resolution}
         )
         if settings.temperature is not None and not can.temperature:
@@ -167,7 +165,7 @@ def _row(
         walking += bool(left)
         longest = max(longest, len(left))
         done += length
-        disk += sizes.bytes(key.source) * _growth(key, left, sizes)
+        disk += sizes.bytes(key.source) * _growth(spec, key, cycle, left, sizes)
         for step in left if spec.pricing is not None else ():
             price = spec.price_of(asked_of(key, cycle, step, sizes.pixels(key.source)))
             known = known and price is not None
@@ -196,16 +194,13 @@ def _failed(chain: Chain) -> bool:
     return chain.last is not None and chain.last.outcome == "failed"
 
 
-def _growth(key: ChainKey, steps: range, sizes: _Sizes) -> float:
-    """How many sources' worth of bytes the frames of these steps take.
-
-    Where a resolution is asked for, bytes go with the pixels.
-    """
-    if key.settings.resolution == "native" or not steps:
+def _growth(spec: EditorSpec, key: ChainKey, cycle: Cycle, steps: range, sizes: _Sizes) -> float:
+    """How many sources' worth of bytes the frames of these steps take: as many as of pixels."""
+    if spec.sizing is None or not steps:
         return float(len(steps))
     width, height = sizes.pixels(key.source)
-    sides = [_SIDES[key.settings.resolution_at(step)] for step in steps]
-    return sum(side * side / (width * height) for side in sides)
+    asked = (spec.sizing(asked_of(key, cycle, step, (width, height))) for step in steps)
+    return sum(across * down for across, down in asked) / (width * height)
 
 
 def concurrency(spec: RunSpec, editor: EditorSpec) -> int:

@@ -140,7 +140,11 @@ class Plan:
         notes += [
             f"{r.editor} cannot be run here: {r.spec.lacks}" for r in self.rows if r.spec.lacks
         ]
-        notes += [f"{r.editor}: {c}" for r in self.rows for c in r.spec.caveats]
+        notes += [
+            f"{r.editor}: {'; '.join(r.spec.caveats)}."
+            for r in self.rows
+            if r.spec.caveats and r.calls
+        ]
         return Table(
             f"Plan for suite {self.suite}",
             ("editor", "chains", "calls to make", "done", "dollars", "time", "disk"),

@@ -79,9 +79,10 @@ class Attempts:
             if not isinstance(found, _Again):
                 return found
             receipt = found.receipt
-            self.tell(
-                f"{request.chain}: try {count} failed ({found.why}); next in {found.wait:.1f} s"
-            )
+            if found.why:
+                self.tell(
+                    f"{request.chain}: try {count} failed ({found.why}); next in {found.wait:.1f} s"
+                )
             self.flow.of(errand.editor).sleep(found.wait, self.stop)
             if self.stop.is_set():
                 if receipt is not None:
@@ -155,7 +156,8 @@ class Attempts:
             kind = "limited" if error.limited else "unavailable"
             receipt.settle(0.0, "none", kind, call_of(error.told).request_id)
             receipt = None
-        return _Again(wait, said(error), receipt)
+        # Of a limit the account's limiter tells once, not every chain that runs into it.
+        return _Again(wait, "" if error.limited else said(error), receipt)
 
 
 def _blocked(

@@ -12,8 +12,10 @@ from convergebench.chain import Settings
 from convergebench.editor import Asked
 from convergebench.editors.providers.catalogue import Model, OptionRule, providers, shelf
 from convergebench.errors import InputError, SettingsError, UnknownName
+from convergebench.planner import plan
 from convergebench.registry import open_editor
 from tests.editors.providers.speakers import NAMES
+from tests.support.runs import write_suite
 
 ENTRIES = [(name, model) for name in providers() for model in shelf(name)]
 ALIVE = [(name, model) for name, model in ENTRIES if not model.shutdown]
@@ -236,3 +238,15 @@ def test_an_unknown_option_is_one_sentence() -> None:
     name, model = ALIVE[0]
     with pytest.raises(SettingsError, match="has no option 'colour'"):
         open_editor(f"{name}:{model.id},colour=red")
+
+
+def test_a_plan_counts_the_disk_by_the_size_that_is_asked_for(tmp_path: Path) -> None:
+    suite = write_suite(tmp_path / "suite", 1, size=64)
+    table = {"suite": str(suite), "cycles": ["copy"], "steps": 3, "controls": False}
+    mine = plan({**table, "editors": ["ref:blur"]}).disk
+    for resolution, side in (("native", 1024), ("2K", 2048), ("interleaved", None)):
+        settings = {"resolution": [resolution]}
+        editors = ["gemini:gemini-nano-banana-2.1"]
+        theirs = plan({**table, "editors": editors, "settings": settings}).disk
+        pixels = 3 * side**2 if side else 1024**2 + 2048**2 + 4096**2
+        assert theirs / mine == pytest.approx(pixels / (3 * 64**2), rel=1e-3)

@@ -53,6 +53,7 @@ class Opened:
             concurrency=min(model.concurrency or provider.concurrency, provider.concurrency),
             seconds=model.seconds,
             pricing=self.price if self._priced else None,
+            sizing=self.made,
             caveats=tuple(caveats),
             abilities=Abilities(model.seeds, model.temperature, model.resolutions, model.sessions),
             account=f"{provider.name}/{print_}",
@@ -70,8 +71,6 @@ class Opened:
     def price(self, asked: Asked) -> Price:
         """What a call may cost. Raises SettingsError for a tier that has no price."""
         resolution = asked.settings.resolution_at(asked.step)
-        size = self.model.size.choose(asked.width, asked.height, resolution)
-        made = (size.width, size.height) if size else (1024, 1024)
         tier = self._default_tier
         if self.model.tier == "resolution" and resolution != "native":
             tier = resolution
@@ -79,10 +78,16 @@ class Opened:
         if asked.settings.session == "chat":  # all of it is sent, or read, again
             pictures = min(asked.inputs + asked.step - 1, max(asked.inputs, self._most_shown))
             prompt *= asked.step
-        found = self._estimate(tier, made, self.largest_sent(asked), pictures, prompt)
+        found = self._estimate(tier, self.made(asked), self.largest_sent(asked), pictures, prompt)
         if found is None:
             raise SettingsError(f"{self.name} has no price for {tier}")
         return found
+
+    def made(self, asked: Asked) -> tuple[int, int]:
+        """The size of the picture that a call asks for; 1K where none can be asked for."""
+        resolution = asked.settings.resolution_at(asked.step)
+        size = self.model.size.choose(asked.width, asked.height, resolution)
+        return (size.width, size.height) if size else (1024, 1024)
 
     def largest_sent(self, asked: Asked) -> tuple[int, int]:
         """The size of the largest picture that a call sends.
