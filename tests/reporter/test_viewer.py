@@ -17,7 +17,7 @@ from convergebench.frame import decode
 from convergebench.gathering import gather
 from convergebench.reporter import Report, build, pictures, report
 from convergebench.reporter.strips import fold
-from convergebench.reporter.viewer import chain_address, scores_of
+from convergebench.reporter.viewer import _listed, chain_address, scores_of
 from convergebench.store import RunStore
 from tests.reporter.pages import assert_links_resolve, read_page
 from tests.reporter.walked import HEIGHT, HOSTILE, REASONING, WIDTH
@@ -237,3 +237,8 @@ def _ref(path: Path, kind: str) -> Any:
 def test_the_pictures_are_as_wide_as_they_are_told(shown: Report) -> None:
     chain = next(iter(chains(told(shown)).values()))
     assert chain["source"]["size"] == [WIDTH, HEIGHT]
+
+
+def test_nested_records_are_told_in_plain_words() -> None:
+    told = {"tokens": {"image": 1500, "text": 9}, "modes": ["TEXT", "IMAGE"], "cut": False}
+    assert _listed(told) == "tokens (image 1500, text 9), modes TEXT; IMAGE, cut false"

@@ -284,7 +284,16 @@ def _home(home: Home | None, chain: Chain) -> dict[str, Any] | None:
 
 
 def _listed(told: Mapping[str, Any]) -> str:
-    return ", ".join(f"{name} {value}" for name, value in told.items())
+    return ", ".join(f"{name} {_plain(value)}" for name, value in told.items())
+
+
+def _plain(value: Any) -> str:
+    """A value of a record as a reader would write it."""
+    if isinstance(value, Mapping):
+        return f"({_listed(value)})"
+    if isinstance(value, list | tuple):
+        return "; ".join(_plain(one) for one in value)
+    return json.dumps(value) if isinstance(value, bool) or value is None else str(value)
 
 
 def _rounded(score: tuple[float, float | None] | None) -> list[Any] | None:
