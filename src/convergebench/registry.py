@@ -100,10 +100,11 @@ def open_editor(name: str) -> Editor:
     """The editor of that name, ready to use. Raises UnknownName, PluginBroken, SettingsError."""
     parsed = PluginName.parse(name)
     if parsed.family not in _entries("editors"):
+        asked, known = name.partition(",")[0], editor_names()
         near = difflib.get_close_matches(parsed.family, _entries("editors"), n=1, cutoff=0.5)
-        if parsed.model and near:
+        if parsed.model and near and not difflib.get_close_matches(asked, known, cutoff=0.5):
             raise UnknownName("kind of editor", parsed.family, near)
-        raise UnknownName("editor", name.partition(",")[0], editor_names())
+        raise UnknownName("editor", asked, known)
     factory = _load("editors", parsed.family)
     editor = _call(factory, f"editor {name!r}", parsed.keywords)
     if not isinstance(editor, Editor):

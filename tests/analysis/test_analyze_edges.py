@@ -265,7 +265,8 @@ def test_an_unfinished_run_knows_what_is_missing(tmp_path: Path) -> None:
     assert a.outcomes == {"edited": 3, "over-budget": 1}
     assert noted(
         found,
-        "4 of 6 chains are not finished, 3 of them not begun. Go on with `convergebench run RUN`",
+        "4 of 6 chains are not finished, 3 of them not begun, 1 of them for want of budget. Go on "
+        "with `convergebench run RUN --budget MORE`",
     )
     point = number(found, "convergence/psnr/lab:a/2")
     assert (point.n, point.missing, point.failed) == (1, 2, 0)
