@@ -86,6 +86,7 @@ class EditorSpec:
         control: Whether it is a control (shown in every report, told apart from the ranked).
         caveats: What cannot be switched off and may move a number.
         abilities: Which settings it can follow.
+        least_side: Shortest side of a picture that it is said to take; 0 when none is known.
         account: Provider and a fingerprint of the key: editors with the same share one limit of
             calls in flight. Empty for an editor on its own.
         lacks: Why it cannot be called here (no key, no SDK) and what to do, or empty. Such an
@@ -104,6 +105,7 @@ class EditorSpec:
     control: bool = False
     caveats: tuple[str, ...] = ()
     abilities: Abilities = Abilities()
+    least_side: int = 0
     account: str = ""
     lacks: str = ""
 

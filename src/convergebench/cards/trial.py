@@ -1,4 +1,4 @@
-"""`editors check`: one edit of a drawn 64-pixel picture, at a price that is told before."""
+"""`editors check`: one edit of a small drawn picture, at a price that is told before."""
 
 from __future__ import annotations
 
@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from convergebench.frame import Facts, Frame
 
 SIDE: Final = 64
+"""Side of the picture that is edited, where the editor takes so small a one."""
 SECONDS: Final = 300.0
 PROMPT: Final = "Remove the red ball. Keep everything else exactly as it is."
 SEED: Final = 20_261_115
@@ -83,14 +84,19 @@ class Trial:
     @property
     def offer(self) -> str:
         """The price in one sentence."""
-        what = f"one edit of a {SIDE}-pixel picture with {self.name}"
+        what = f"one edit of a {self.side}-pixel picture with {self.name}"
         if self.price is None:
             return f"{what}: nobody knows what it costs"
         return f"{what}: {priced(self.price)}"
 
+    @property
+    def side(self) -> int:
+        """Side of the picture that is edited."""
+        return _side(self.editor)
+
     def make(self, *, deadline: float = SECONDS) -> Tried:
         """Make the edit, once. What goes wrong is told in the result."""
-        source = picture()
+        source = picture(self.side)
         begun_task: dict[str, Any] = {}
         request = EditRequest(
             inputs=(source,),
@@ -102,7 +108,7 @@ class Trial:
             history=(Turn(0, "", lambda: source),),
             deadline=deadline,
             chain="editors-check",
-            home_size=(SIDE, SIDE),
+            home_size=(self.side, self.side),
             on_task=begun_task.update,
         )
         begun = time.monotonic()
@@ -231,17 +237,22 @@ def trial(name: str) -> Trial:
     editor = open_editor(name)
     if editor.spec.lacks:
         raise SettingsError(f"{name} cannot be called here. {editor.spec.lacks}")
-    asked = Asked(Settings(), step=1, width=SIDE, height=SIDE, prompt=PROMPT)
+    side = _side(editor)
+    asked = Asked(Settings(), step=1, width=side, height=side, prompt=PROMPT)
     return Trial(editor, editor.spec.price_of(asked))
 
 
-def picture() -> Frame:
-    """A drawn picture of 64 × 64 with a red ball in it."""
+def _side(editor: Editor) -> int:
+    return max(SIDE, editor.spec.least_side)
+
+
+def picture(side: int = SIDE) -> Frame:
+    """A drawn square picture with a red ball in it."""
     from convergebench.editors.reference.operations import add
     from convergebench.frame import Frame
     from convergebench.testing.pictures import colourful
 
-    return Frame.of_pixels(add(colourful(SIDE, SIDE), "red-ball", _REGION))
+    return Frame.of_pixels(add(colourful(side, side), "red-ball", _REGION))
 
 
 def _edit() -> Edit:

@@ -20,6 +20,7 @@ from convergebench.planner.plans import Plan, PlanRow
 from convergebench.registry import open_editor
 from convergebench.runspec import RunSpec
 from convergebench.suite import Suite
+from convergebench.wording import shown
 
 
 def plan(
@@ -67,7 +68,24 @@ def plan_job(
         for name, editor in editors.items()
     ]
     spent = sum(chain.spent for chain in chains.values())
-    return Plan(job.suite.full_label, tuple(rows), job.spec.budget, spent, job.notes)
+    small = _too_small({name: editor.spec for name, editor in editors.items()}, origins, known)
+    notes = (*job.notes, *small)
+    return Plan(job.suite.full_label, tuple(rows), job.spec.budget, spent, notes)
+
+
+def _too_small(
+    specs: Mapping[str, EditorSpec], origins: Mapping[str, Frame], sizes: _Sizes
+) -> list[str]:
+    """Notes on sources that an editor is said not to take; documents err, so it is no error."""
+    notes = []
+    for name, least in ((name, spec.least_side) for name, spec in specs.items() if spec.least_side):
+        small = [source for source in origins if min(sizes.pixels(source)) < least]
+        if small:
+            notes.append(
+                f"{name} is said to take pictures of {least} pixels a side or more; "
+                f"{shown(small)} {'has' if len(small) == 1 else 'have'} fewer."
+            )
+    return notes
 
 
 def asked_of(key: ChainKey, cycle: Cycle, step: int, size: tuple[int, int]) -> Asked:

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from convergebench.cards.trial import trial
 from convergebench.chain import Settings
 from convergebench.editor import Asked
 from convergebench.editors.providers.catalogue import Model, OptionRule, providers, shelf
@@ -250,3 +251,17 @@ def test_a_plan_counts_the_disk_by_the_size_that_is_asked_for(tmp_path: Path) ->
         theirs = plan({**table, "editors": editors, "settings": settings}).disk
         pixels = 3 * side**2 if side else 1024**2 + 2048**2 + 4096**2
         assert theirs / mine == pytest.approx(pixels / (3 * 64**2), rel=1e-3)
+
+
+def test_pictures_that_a_model_is_said_not_to_take_are_noted(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    suite = write_suite(tmp_path / "suite", 1, size=64)
+    table = {"suite": str(suite), "cycles": ["copy"], "steps": 1, "controls": False}
+    small = plan({**table, "editors": ["qwen:qwen-image-edit-plus"]})
+    assert any("384 pixels a side or more; s0 has fewer" in note for note in small.notes)
+    assert not plan({**table, "editors": ["bfl:flux-2-pro"]}).notes
+    monkeypatch.setenv("DASHSCOPE_API_KEY", "test-key-not-a-secret")
+    monkeypatch.setenv("BFL_API_KEY", "test-key-not-a-secret")
+    assert trial("qwen:qwen-image-edit-plus").side == 384
+    assert trial("bfl:flux-2-pro").side == 64

@@ -108,6 +108,7 @@ class Model(Record):
         sessions: `stateless`, `chat` or both.
         format: The file format that is asked for, or empty where none can be.
         accepts: File formats of the pictures it takes.
+        least_side: Shortest side of the pictures it takes, where a limit is known.
         options: Pinned defaults that the user may change.
         pins: Further fields that are always sent, as they are.
         seconds: Typical duration of a call.
@@ -130,6 +131,7 @@ class Model(Record):
     sessions: tuple[str, ...] = ("stateless",)
     format: str = ""
     accepts: tuple[str, ...] = ("png", "jpeg", "webp")
+    least_side: int = 0
     options: dict[str, OptionRule] = Field(default_factory=dict)
     pins: dict[str, Any] = Field(default_factory=dict)
     seconds: float | None = None

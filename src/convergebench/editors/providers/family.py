@@ -56,6 +56,7 @@ class Opened:
             sizing=self.made,
             caveats=tuple(caveats),
             abilities=Abilities(model.seeds, model.temperature, model.resolutions, model.sessions),
+            least_side=model.least_side,
             account=f"{provider.name}/{print_}",
             lacks=self.lacks,
         )
