@@ -334,9 +334,11 @@ def test_an_error_in_a_task_reaches_the_caller() -> None:
 def test_ctrl_c_does_not_wait_for_the_server() -> None:
     with chat_server(lambda asked: said("late", wait=30)) as server:
         code = (
-            "import numpy as np\n"
+            "import signal, numpy as np\n"
             "from convergebench.metric import Picture, StepView\n"
             "from convergebench.metrics.served import vlm\n"
+            # A shell that starts tests in the background has them ignore the signal.
+            "signal.signal(signal.SIGINT, signal.default_int_handler)\n"
             f"metric = vlm(model={MODEL!r}, url={server.url!r})\n"
             "metric.score([StepView(Picture(np.zeros((8, 8, 3), np.uint8)))])\n"
         )
