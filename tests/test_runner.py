@@ -346,5 +346,7 @@ def test_chains_that_failed_are_told_with_what_to_do(tmp_path: Path) -> None:
     suite = write_suite(tmp_path / "suite", 1)
     table = {"suite": str(suite), "cycles": ["copy"], "steps": 2, "controls": False}
     result = run(tmp_path / "run", {**table, "editors": ["ref:flaky,rate=0,fail=1"]})
-    assert "1 chain ended in failure. Take them up again with: convergebench run" in str(result)
+    assert "1 chain ended in failure. Take up what failed again with: convergebench run" in str(
+        result
+    )
     assert "--retry-failed" in str(result)

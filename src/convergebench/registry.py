@@ -259,7 +259,7 @@ def _entries(group: str) -> dict[str, list[EntryPoint]]:
 
 @lru_cache(maxsize=64)
 def _entries_on(group: str, _path: tuple[str, ...]) -> dict[str, list[EntryPoint]]:
-    # Reading them takes some 30 ms, and a list of editors asks a hundred times.
+    # A list of editors asks a hundred times, and every time all installed packages are read.
     found: dict[str, list[EntryPoint]] = {}
     for entry in entry_points(group=f"convergebench.{group}"):
         same = found.setdefault(entry.name, [])

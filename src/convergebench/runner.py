@@ -68,7 +68,7 @@ class RunResult:
         notes = list(self.notes)
         if failed := self.outcomes.get("failed", 0):
             notes.append(
-                f"{counted(failed, 'chain')} ended in failure. Take them up again with: "
+                f"{counted(failed, 'chain')} ended in failure. Take up what failed again with: "
                 f"convergebench run {self.path} --retry-failed"
             )
         if self.stopped:

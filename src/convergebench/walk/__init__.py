@@ -318,7 +318,8 @@ class Walk:
 
         def heard(number: int, _frame: FrameType | None) -> None:
             if self._stop.is_set():
-                os.write(2, b"\nstopped at once; all records are saved, calls in flight are lost\n")
+                told = "stopped at once; all records are saved. Calls in flight may be billed: the "
+                os.write(2, f"\n{told}next run counts them.\n".encode())
                 os._exit(128 + number)
             self._why.append(INTERRUPTED)
             self._stop.set()
