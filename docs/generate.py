@@ -13,6 +13,7 @@ from pathlib import Path
 import typer
 
 from convergebench import errors, judging, registry
+from convergebench import failures as taxonomy
 from convergebench.cards.editors import typical_price
 from convergebench.cards.metrics import Card
 from convergebench.cli import app
@@ -195,6 +196,28 @@ def metric_page(name: str, spec: MetricSpec) -> str:
     return "\n".join(lines) + f"\n\n{text}\n"
 
 
+def failures() -> str:
+    """Every failure detector: definition, threshold, measured error rate."""
+    rates = taxonomy.error_rates()
+    lines = ["# Failure detectors\n", "[What they are for](../guides/failures.md).\n"]
+    lines.append("Precision and recall on constructed cases: `python -m benchmarks.failures`.\n")
+    heads = ("detector", "level", "fails when", "positives", "negatives", "precision", "recall")
+    lines.append(f"| {' | '.join(heads)} |\n|{'---|' * len(heads)}")
+    for each in taxonomy.DETECTORS:
+        rate = rates.get(each.name)
+        told = [""] * 4
+        if rate:
+            shares = (rate.precision, rate.recall)
+            told = [str(rate.positives), str(rate.negatives)]
+            told += ["" if share is None else f"{100 * share:.1f} %" for share in shares]
+        cells = (f"`{each.name}`", each.level, each.rule, *told)
+        lines.append(f"| {' | '.join(cells)} |")
+    for each in taxonomy.DETECTORS:
+        judged = " Asks a judge." if each.judged else ""
+        lines.append(f"\n## {each.name}\n\n{each.title}. {each.definition}{judged}")
+    return "\n".join(lines) + "\n"
+
+
 def exceptions() -> str:
     """The exception tree."""
     tree = (errors.__doc__ or "").partition("\n\n")[2]
@@ -213,6 +236,7 @@ def pages() -> dict[str, str]:
         "judges.md": judges(),
         "metrics.md": metrics(),
         "errors.md": exceptions(),
+        "failures.md": failures(),
     }
     found |= {
         f"metrics/{name}.md": metric_page(name, spec) for name, spec in _own_metrics().items()

@@ -69,12 +69,20 @@ def pixel_box(box: Box, width: int, height: int) -> tuple[int, int, int, int]:
     )
 
 
+OBJECT_KINDS: Final = ("add", "remove", "place")
+"""Operations on an object, which need to know which, and the region it is in."""
+
+
 class Operation(Record):
-    """What an edit means to a machine, so that reference editors can really perform it."""
+    """What an edit means to a machine, so that reference editors can really perform it.
+
+    `add` puts an object into all of the edit's region; `place` one more of many, each step's at a
+    place of its own there.
+    """
 
     kind: Literal[
         "flip", "turn", "grey", "colour", "add", "remove",
-        "warm", "cool", "dim", "brighten", "blur", "sharpen", "soften",
+        "warm", "cool", "dim", "brighten", "blur", "sharpen", "soften", "place",
     ]  # fmt: skip
     axis: Literal["horizontal", "vertical"] | None = None
     quarters: Literal[1, 2, 3] | None = None
@@ -82,7 +90,7 @@ class Operation(Record):
 
     @model_validator(mode="after")
     def _complete(self) -> Self:
-        needs = {"flip": "axis", "turn": "quarters", "add": "object", "remove": "object"}
+        needs = {"flip": "axis", "turn": "quarters", **dict.fromkeys(OBJECT_KINDS, "object")}
         needed = needs.get(self.kind)
         if needed and getattr(self, needed) is None:
             raise ValueError(f"operation {self.kind!r} needs {needed!r}")
@@ -137,7 +145,7 @@ class Edit(Record):
             raise ValueError("give either 'prompt' or 'phrasings'")
         if any("{item}" in p for p in self.prompts) != bool(self.items):
             raise ValueError("'items' and '{item}' in the prompt go together")
-        if self.operation and self.operation.kind in ("add", "remove") and self.region is None:
+        if self.operation and self.operation.kind in OBJECT_KINDS and self.region is None:
             raise ValueError(f"operation {self.operation.kind!r} needs a 'region'")
         return self
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from collections.abc import Sequence
 from typing import Annotated, Final, Literal, Self
 
 from pydantic import Field, model_validator
@@ -48,8 +49,27 @@ class Axes(Record):
         ]
 
 
+class Arm(Record):
+    """A part of a design that is no full grid: which sources walk which cycles in which settings.
+
+    What an arm does not say is the run's; without `sources` or `cycles` it has all of the suite.
+    `controls` says whether the free controls walk its chains as well, or alone.
+    """
+
+    name: str = ""
+    sources: tuple[str, ...] = ()
+    cycles: tuple[str, ...] = ()
+    settings: Axes = Axes()
+    repeats: Annotated[int, Field(ge=1)] | None = None
+    controls: Literal["with", "without", "only"] = "with"
+
+
 class RunSpec(Record):
-    """A run, as written in run.toml. Give `rounds` or `steps`, not both."""
+    """A run, as written in run.toml. Give `rounds` or `steps`, not both.
+
+    With `arms` it is their union; `sources` and `cycles` of the run then say which of them are
+    walked at all, and a setting of an arm goes before the run's.
+    """
 
     suite: str = "starter"
     editors: Annotated[tuple[str, ...], Field(min_length=1)]
@@ -66,6 +86,7 @@ class RunSpec(Record):
     retries: Annotated[int, Field(ge=0, le=50)] = 5
     repeat_lost: Annotated[int, Field(ge=0, le=10)] = 1
     controls: bool = True
+    arms: tuple[Arm, ...] = ()
 
     @model_validator(mode="after")
     def _consistent(self) -> Self:
@@ -78,10 +99,9 @@ class RunSpec(Record):
         return self
 
     @property
-    def all_editors(self) -> list[str]:
-        """The editors asked for, and the controls that ride along."""
-        named = [str(PluginName.parse(name)) for name in self.editors]
-        return list(dict.fromkeys([*named, *(CONTROLS if self.controls else ())]))
+    def own_editors(self) -> list[str]:
+        """The editors asked for, in our spelling."""
+        return [str(PluginName.parse(name)) for name in self.editors]
 
     def deadline_of(self, seconds: float | None) -> float:
         """Seconds after which a call is given up, of an editor that usually takes so long."""
@@ -93,25 +113,46 @@ class RunSpec(Record):
 
     def keys(self, suite: Suite) -> list[ChainKey]:
         """Every chain of the run. Raises UnknownName, SettingsError."""
-        here = [source for source in suite.source if source.elsewhere is None]
-        sources = [suite.source_named(n) for n in self.sources] or here
-        cycles = [suite.cycle_named(n) for n in self.cycles] or list(suite.cycle)
-        most = max(cycle.phrasings for cycle in cycles)
-        for phrasing in self.settings.phrasing:
-            if phrasing >= most:
-                raise SettingsError(
-                    f"phrasing {phrasing} is asked for, but no prompt has more than {most}; they "
-                    "are counted from 0."
-                )
+        for name in self.sources:
+            suite.source_named(name)
+        for name in self.cycles:
+            suite.cycle_named(name)
+        if self.arms and "phrasing" in self.settings.model_fields_set:
+            _require_phrasings(self.settings.phrasing, suite.cycle)
+        found: list[ChainKey] = []
+        for arm in self.arms or (Arm(),):
+            found += self._arm_keys(suite, arm)
+        if not found and self.arms:
+            raise SettingsError(
+                "no arm of the design has any of the sources, cycles and settings asked for. Ask "
+                "for others, or leave --source, --cycle and --setting out."
+            )
+        return list(dict.fromkeys(found))  # a value that was given twice is no chain more
+
+    def _arm_keys(self, suite: Suite, arm: Arm) -> list[ChainKey]:
+        here = [source.name for source in suite.source if source.elsewhere is None]
+        names = _both(arm.sources, self.sources)
+        sources = [suite.source_named(n) for n in (here if names is None else names)]
+        names = _both(arm.cycles, self.cycles)
+        cycles = list(suite.cycle) if names is None else [suite.cycle_named(n) for n in names]
+        if not (sources and cycles):
+            return []
+        own = arm.settings.model_dump(exclude_unset=True)
+        axes = self.settings.model_copy(update=own)
+        # Of the run's phrasings an arm walks those that it has: others may have more.
+        if "phrasing" in own or not self.arms:
+            _require_phrasings(axes.phrasing, cycles)
         for cycle in cycles:
             fits = [s for s in sources if suite.applies(cycle, s)]
-            if self.cycles and not fits:
+            if self.cycles and not fits and not self.arms:
                 raise SettingsError(
                     f"cycle {cycle.name!r} fits none of the sources asked for: they have no region "
                     "for its edits, or it is for other sources. `convergebench suites show` lists "
                     "both."
                 )
-        found = [
+        editors = [] if arm.controls == "only" else self.own_editors
+        editors += CONTROLS if self.controls and arm.controls != "without" else ()
+        return [
             ChainKey(
                 suite=suite.label,
                 source=source.name,
@@ -120,12 +161,28 @@ class RunSpec(Record):
                 settings=settings,
                 repeat=repeat,
             )
-            for repeat in range(self.repeats)
+            for repeat in range(arm.repeats or self.repeats)
             for source in sources
             for cycle in cycles
             if suite.applies(cycle, source)
-            for settings in self.settings.combinations()
+            for settings in axes.combinations()
             if settings.phrasing < cycle.phrasings
-            for editor in self.all_editors
+            for editor in dict.fromkeys(editors)
         ]
-        return list(dict.fromkeys(found))  # a value that was given twice is no chain more
+
+
+def _require_phrasings(asked: tuple[int, ...], cycles: Sequence[Cycle]) -> None:
+    most = max(cycle.phrasings for cycle in cycles)
+    for phrasing in asked:
+        if phrasing >= most:
+            raise SettingsError(
+                f"phrasing {phrasing} is asked for, but no prompt has more than {most}; they are "
+                "counted from 0."
+            )
+
+
+def _both(arm: tuple[str, ...], run: tuple[str, ...]) -> list[str] | None:
+    """The names that an arm and its run both allow; None where neither limits them."""
+    if not arm and not run:
+        return None
+    return [name for name in arm or run if not run or name in run]

@@ -44,7 +44,8 @@ class Source(Record):
     A source that scores were published for, and whose picture is not here, only says where it is.
     `called` is what an import found it called, where that is no legal name. `address` is where the
     file can be had, pinned to a commit, and `truth_address` where its truth can; `origin` who made
-    it, as its licence may want to be told.
+    it, as its licence may want to be told. `width` and `height` are a drawn source's own size:
+    without them it is a square of the suite's size.
     """
 
     name: Name
@@ -63,10 +64,12 @@ class Source(Record):
     address: Annotated[str, Field(pattern=r"^https?://\S+$")] | None = None
     truth_address: Annotated[str, Field(pattern=r"^https?://\S+$")] | None = None
     origin: str | None = None
+    width: Annotated[int, Field(ge=16, le=8192)] | None = None
+    height: Annotated[int, Field(ge=16, le=8192)] | None = None
 
     @model_serializer(mode="wrap")
     def _without_the_newer(self, dump: SerializerFunctionWrapHandler) -> dict[str, Any]:
-        newer = ("elsewhere", "called", "address", "truth_address", "origin")
+        newer = ("elsewhere", "called", "address", "truth_address", "origin", "width", "height")
         return without_empty(dump(self), *newer)
 
     @field_validator("regions")
@@ -84,7 +87,19 @@ class Source(Record):
             raise ValueError(f"source {self.name!r}: 'truth_sha256' is missing")
         if self.draw and self.draw not in drawing.SCENES:
             raise ValueError(f"source {self.name!r}: no drawn scene {self.draw!r}")
+        if (self.width is None) != (self.height is None) or (self.width and not self.draw):
+            raise ValueError(f"source {self.name!r}: a drawn source has 'width' and 'height'")
         return self
+
+    def drawn_size(self, side: int) -> tuple[int, int]:
+        """Width and height in which it is drawn where the suite's size is `side`.
+
+        A square of that side; or its own size, made smaller where its short side is longer.
+        """
+        if not (self.width and self.height):
+            return side, side
+        scale = min(1.0, side / min(self.width, self.height))
+        return max(16, round(self.width * scale)), max(16, round(self.height * scale))
 
     @property
     def files(self) -> tuple[tuple[str, str, str | None], ...]:
@@ -203,8 +218,9 @@ class Suite(Record):
                 "or choose other sources."
             )
         if source.draw is not None:
-            side = size or self.size
-            return Frame.of_pixels(drawing.scene(source.draw, side, side))
+            return Frame.of_pixels(
+                drawing.scene(source.draw, *source.drawn_size(size or self.size))
+            )
         return self._file(source.name, source.file or "", source.sha256 or "")
 
     def truth(self, source: Source) -> Frame | None:
@@ -337,8 +353,8 @@ def check_suite(suite: Suite) -> list[str]:
     found: list[str] = []
     missing = {source.name for source in suite.missing()}
     for source in suite.source:
-        if source.name in missing:
-            continue
+        if source.name in missing or (source.draw and not source.pixels):
+            continue  # not here, or drawn with nothing to compare it with
         try:
             frame = suite.frame(source)
             suite.truth(source)

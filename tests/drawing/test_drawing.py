@@ -63,10 +63,11 @@ def test_public_names_are_sorted_and_complete() -> None:
         assert hasattr(drawing, name)
 
 
-def test_the_twelve_scenes_are_there() -> None:
+def test_the_seventeen_scenes_are_there() -> None:
     assert set(SCENES) == {
         "grid", "fog", "particles", "foliage", "table", "fabric", "text", "character",
-        "expressions", "dunes", "still-life", "portrait",
+        "expressions", "dunes", "still-life", "portrait", "potstickers", "library", "bark",
+        "peacock", "terraces",
     }  # fmt: skip
     assert all(SCENES.values())
 

@@ -97,6 +97,15 @@ def test_noise_is_smooth_within_bounds_and_the_same_on_both_paths() -> None:
     assert not np.array_equal(apart, fields.noise(x, y, 6))
 
 
+def test_grit_has_no_mean_and_leaves_out_what_the_pixels_cannot_show() -> None:
+    x, y = np.linspace(0.0, 90.0, 400)[np.newaxis], np.linspace(0.0, 70.0, 300)[:, np.newaxis]
+    rough = fields.grit(x, y, 5, 3, 0.05)
+    assert abs(rough.mean()) < 0.02
+    assert np.abs(rough).max() < 1.5
+    assert np.array_equal(fields.grit(x, y, 5, 3, 0.6), fields.grit(x, y, 5, 1, 0.6))
+    assert not fields.grit(x, y, 5, 3, 2.0).any()
+
+
 def test_stripes_too_fine_for_the_pixels_become_their_mean() -> None:
     t = np.linspace(0.0, 1.0, 50)
     assert fields.stripes(t, 0.3, 1000.0) == pytest.approx(0.3, abs=1e-3)

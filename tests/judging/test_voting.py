@@ -158,6 +158,7 @@ def test_answers_are_read_kindly_where_nothing_is_in_doubt() -> None:
 
 def test_a_reason_is_asked_for_and_kept() -> None:
     template = Template(id="t", version=1, text="Why?", answer=YesNo(), reason=True)
+    assert template.schema_ is not None
     assert list(template.schema_["properties"]) == ["reason", "answer"]
     assert '"reason": one sentence' in template.filled({})
     assert template.read('{"reason": "grain", "answer": "yes"}') == ("yes", "grain")
@@ -214,3 +215,16 @@ def _bmp(source: Frame) -> bytes:
     out = io.BytesIO()
     Image.fromarray(source.pixels).save(out, "BMP")
     return out.getvalue()
+
+
+def test_a_verbatim_template_goes_without_a_word_of_ours() -> None:
+    template = Template(id="t", version=1, text="Yes or no? {x}", answer=YesNo(), verbatim=True)
+    assert template.filled({"x": "{y}"}) == "Yes or no? {y}"
+    assert template.schema_ is None
+    for said in ("yes", "Yes.", " **no** ", "“No”", "<think>yes or no?</think>\nno"):
+        assert template.read(said)[0] in ("yes", "no")
+    for said in ("", "yes, it is", "yes no", '{"answer": "yes"}'):
+        with pytest.raises(BadAnswer, match="expected yes or no"):
+            template.read(said)
+    with pytest.raises(ValueError, match="one word"):
+        Template(id="t", version=1, text="?", answer=YesNo(), verbatim=True, reason=True)

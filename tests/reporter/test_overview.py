@@ -278,7 +278,7 @@ def test_worst_cases_lead_to_the_difference(whole: tuple[Findings, Path], made_r
 def test_a_page_says_what_is_missing_and_what_would_give_it(
     made_run: Path, tmp_path: Path, kind: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("convergebench.reporter.overview._write_still", lambda *told: None)
+    monkeypatch.setattr("convergebench.reporter.overview.write_still", lambda *told: None)
     page = read_page(write_page(made_run, tmp_path, rich_of(made_run, drop=[kind])))
     why, command = WANTED[kind]
     told = [p.text for p in page.all("p", "absent")]
@@ -291,7 +291,7 @@ def test_a_page_says_what_is_missing_and_what_would_give_it(
 def test_a_page_of_nothing_but_standings_is_a_page(
     made_run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("convergebench.reporter.overview._write_still", lambda *told: None)
+    monkeypatch.setattr("convergebench.reporter.overview.write_still", lambda *told: None)
     bare = rich_of(made_run).model_copy(update={"findings": ()})
     page = read_page(write_page(made_run, tmp_path, bare))
     assert len(page.all("p", "absent")) == len(WANTED)
@@ -340,7 +340,7 @@ def test_a_hostile_name_is_text_everywhere(whole: tuple[Findings, Path]) -> None
 
 
 def test_data_are_small(made_run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("convergebench.reporter.overview._write_still", lambda *told: None)
+    monkeypatch.setattr("convergebench.reporter.overview.write_still", lambda *told: None)
     metrics = ("psnr", "ssim", "lpips", "clip", *(f"m{i}" for i in range(6)))
     editors = [*editors_of(made_run), ("x", False), ("y", False)][:10]
     findings = rich_findings(editors, metrics=metrics, rounds=100, run="tiny-run")

@@ -183,7 +183,7 @@ def test_many_rounds_open_at_once(
     browser: Browser, made_run: Path, made_report: Report, tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:  # fmt: skip
-    monkeypatch.setattr("convergebench.reporter.overview._write_still", lambda *told: None)
+    monkeypatch.setattr("convergebench.reporter.overview.write_still", lambda *told: None)
     shutil.copytree(made_report.path.parent / "static", tmp_path / "static")
     metrics = ("psnr", "ssim", "lpips", "clip", *(f"m{i}" for i in range(6)))
     editors = [*editors_of(made_run), ("x", False), ("y", False)][:10]

@@ -21,21 +21,24 @@ _HEX2: Final = "[0-9a-f]{2}"
 _WORD: Final = r"[A-Za-z0-9_-][A-Za-z0-9_.@+,=-]{0,199}"
 _ENDINGS: Final = "|".join(re.escape(e) for e in (*EXTENSIONS.values(), ".bin"))
 _RECORD: Final = re.compile(
-    r"(run|suite|spec|sources|findings)\.json|(sessions|ledger)\.jsonl"
-    rf"|(imports|ratings|chains/{_HEX2})/{_WORD}\.jsonl|scores/{_WORD}\.parquet"
+    r"(run|suite|spec|sources|findings|self-evaluation)\.json|(sessions|ledger)\.jsonl"
+    rf"|(imports|ratings|chains/{_HEX2})/{_WORD}\.jsonl|(scores|trial)/{_WORD}\.parquet"
+    r"|judgements/answers\.jsonl|failures/rows\.parquet"
 )
 _FRAME: Final = re.compile(rf"frames/({_HEX2})/(\1[0-9a-f]{{62}})({_ENDINGS})")
 _REPORT: Final = re.compile(rf"report(/{_WORD}){{1,6}}")
 _FOLDER: Final = re.compile(
-    rf"(imports|ratings|scores|(chains|frames)(/{_HEX2})?|frames/\.new|report(/{_WORD}){{0,5}})/"
+    rf"(imports|ratings|scores|(chains|frames)(/{_HEX2})?|frames/\.new|report(/{_WORD}){{0,5}}"
+    r"|judgements|failures|trial)/"
 )
 _LINE: Final = re.compile(r"([0-9a-f]{64})  ([^\n]+)")
 
-DERIVED: Final = ("findings.json", "report/")
-"""How the names of files begin that `report` makes again from the others."""
+DERIVED: Final = ("findings.json", "self-evaluation.json", "failures/", "trial/", "report/")
+"""How the names of files begin that commands make again from the others."""
 
 _NOT_TAKEN: Final = re.compile(
-    rf"\w+\.lock|reserve|frames/\.new/.*|{re.escape(MANIFEST)}|report/.*"
+    rf"\w+\.lock|reserve|frames/\.new/.*|{re.escape(MANIFEST)}|(report|trial|failures)/.*"
+    r"|judgements/locks/.*"
 )
 """What else lies in a run directory, and is left out of a bundle without a word."""
 
@@ -62,7 +65,7 @@ def digest_in(name: str) -> str | None:
 
 
 def kind(name: str) -> str:
-    """What a file is, for tables: records, imports, ratings, chains, frames, scores or report."""
+    """What a file is, for tables: `records`, or the folder it lies in."""
     return name.partition("/")[0] if "/" in name else "records"
 
 

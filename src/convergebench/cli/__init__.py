@@ -19,6 +19,8 @@ from convergebench.cli import (
     demo,
     doctor,
     editors,
+    export,
+    failures,
     import_,
     leaderboard,
     metrics,
@@ -27,8 +29,11 @@ from convergebench.cli import (
     report,
     run,
     score,
+    self_evaluation,
     spend,
+    study,
     suites,
+    trial,
     verify,
     view,
     weights,
@@ -64,16 +69,21 @@ def _root(
 
 
 app.command("demo", epilog=demo.EXAMPLES)(demo.demo)
+app.command("study", epilog=study.EXAMPLES)(study.study)
 app.command("plan", epilog=plan.EXAMPLES)(plan.plan)
 app.command("run", epilog=run.EXAMPLES)(run.run)
 app.command("spend", epilog=spend.EXAMPLES)(spend.spend)
 app.command("import", epilog=import_.EXAMPLES)(import_.import_)
 app.command("score", epilog=score.EXAMPLES)(score.score)
 app.command("analyze", epilog=analyze.EXAMPLES)(analyze.analyze)
+app.command("self-evaluation", epilog=self_evaluation.EXAMPLES)(self_evaluation.self_evaluation)
 app.command("report", epilog=report.EXAMPLES)(report.report)
+app.command("trial", epilog=trial.EXAMPLES)(trial.trial)
 app.command("view", epilog=view.EXAMPLES)(view.view)
 app.command("compare-scores", epilog=compare_scores.EXAMPLES)(compare_scores.compare_scores)
+app.command("failures", epilog=failures.EXAMPLES)(failures.failures)
 app.command("verify", epilog=verify.EXAMPLES)(verify.verify)
+app.command("export", epilog=export.EXAMPLES)(export.export)
 app.command("bundle", epilog=bundle.EXAMPLES)(bundle.bundle)
 app.command("unbundle", epilog=bundle.UNBUNDLE_EXAMPLES)(bundle.unbundle)
 app.command("plugins", epilog=plugins.EXAMPLES)(plugins.plugins)

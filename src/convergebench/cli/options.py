@@ -17,6 +17,20 @@ Config = Annotated[
     Path | None,
     typer.Option("--config", "-c", metavar="FILE", help="A run.toml with all settings."),
 ]
+Preset = Annotated[
+    str | None,
+    typer.Option(
+        "--preset",
+        metavar="SUITE/NAME",
+        help="A design that comes with a suite, as banana100/small; other options change it.",
+    ),
+]
+Arms = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--arm", metavar="NAME", help="Only this arm of the preset; may be repeated. (default: all)"
+    ),
+]
 Suite = Annotated[
     str | None,
     typer.Option(
@@ -55,7 +69,11 @@ Repeats = Annotated[
 ]
 Size = Annotated[
     int | None,
-    typer.Option("--size", help="Side of drawn sources, in pixels. (default: the suite's)"),
+    typer.Option(
+        "--size",
+        help="Side of drawn sources, in pixels; of those with a size of their own the short side, "
+        "at most. (default: the suite's)",
+    ),
 ]
 Budget = Annotated[
     float | None, typer.Option("--budget", help="Dollars; a hard cap, never exceeded.", min=0)
@@ -110,6 +128,24 @@ Controls = Annotated[
         show_default=False,
     ),
 ]
+
+
+def design(
+    config: Path | None, preset: str | None, arms: list[str] | None = None
+) -> Path | dict[str, object] | None:
+    """What a run is made from: a run.toml or a preset, or some arms of one.
+
+    Raises SettingsError, UnknownName.
+    """
+    if preset is None:
+        if arms:
+            raise SettingsError("--arm chooses among the arms of a preset: give --preset, too.")
+        return config
+    if config is not None:
+        raise SettingsError("--config and --preset contradict each other: give one of them.")
+    from convergebench.presets import open_preset
+
+    return open_preset(preset).only(arms or ())
 
 
 def axes(given: list[str] | None) -> dict[str, list[object]] | None:

@@ -12,6 +12,7 @@ from convergebench.cli.output import show
 
 EXAMPLES = (
     "Examples:  convergebench plan -e ref:jpeg --rounds 10   ·   "
+    "convergebench plan --preset banana100/paper -e gemini:gemini-3-pro-image   ·   "
     "convergebench plan my-run --config run.toml --json"
 )
 
@@ -22,6 +23,8 @@ def plan(
         typer.Argument(metavar="[RUN]", help="A run directory, to see what is left to do."),
     ] = None,
     config: o.Config = None,
+    preset: o.Preset = None,
+    arm: o.Arms = None,
     suite: o.Suite = None,
     editor: o.Editors = None,
     source: o.Sources = None,
@@ -42,7 +45,7 @@ def plan(
 
     planned = planner.plan(
         run,
-        config,
+        o.design(config, preset, arm),
         retry_failed=retry_failed,
         suite=suite,
         editors=editor,

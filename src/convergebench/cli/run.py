@@ -9,6 +9,7 @@ from convergebench.cli.output import aside, display, show
 
 EXAMPLES = (
     "Examples:  convergebench run my-run -e ref:jpeg -e ref:latent --rounds 10   ·   "
+    "convergebench run my-run --preset banana100/smoke   ·   "
     "convergebench run my-run --config run.toml   ·   convergebench run my-run   (resumes)"
 )
 
@@ -16,6 +17,8 @@ EXAMPLES = (
 def run(
     run: o.RunDirectory,
     config: o.Config = None,
+    preset: o.Preset = None,
+    arm: o.Arms = None,
     suite: o.Suite = None,
     editor: o.Editors = None,
     source: o.Sources = None,
@@ -51,7 +54,7 @@ def run(
 
         result = runner.run(
             run,
-            config,
+            o.design(config, preset, arm),
             retry_failed=retry_failed,
             observe=observe,
             suite=suite,

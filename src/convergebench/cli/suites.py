@@ -1,4 +1,4 @@
-"""`convergebench suites list|show|check|prepare`."""
+"""`convergebench suites list|show|check|prepare|load`."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from convergebench.cli import classify
 from convergebench.cli import options as o
 from convergebench.cli.output import display, show
 
-app = typer.Typer(help="List, show, check and prepare suites.", no_args_is_help=True)
+app = typer.Typer(help="List, show, check, prepare and load suites.", no_args_is_help=True)
 Which = Annotated[str, typer.Argument(help="Name of a suite, or path of a suite.toml.")]
 app.command("classify", epilog=classify.EXAMPLES)(classify.classify)
 
@@ -51,13 +51,16 @@ def list_(json: o.Json = False) -> None:
 def show_(suite: Which, json: o.Json = False) -> None:
     """Show a suite's sources and cycles, with every prompt, and which sources are not here."""
     from convergebench import registry
+    from convergebench.presets import open_preset, preset_names
     from convergebench.table import Table
     from convergebench.wording import counted
 
     found = registry.open_suite(suite)
+    presets = [open_preset(name) for name in preset_names(found)]
     missing = [s.name for s in found.missing()]
     if json:
         told = {**found.model_dump(mode="json"), "missing": missing}
+        told["presets"] = {preset.name: preset.about.title for preset in presets}
         print(jsonlib.dumps(told, indent=1, ensure_ascii=False))
         return
     sources = [
@@ -75,6 +78,11 @@ def show_(suite: Which, json: o.Json = False) -> None:
         for prompt in e.prompts
     ]
     show(Table(f"{found.label}: cycles", ("cycle", "kind", "sources", "prompt"), cycles), False)
+    if presets:
+        print()
+        rows = [(preset.name, preset.about.title) for preset in presets]
+        use = "A preset is run with: convergebench run RUN --preset NAME --editor …"
+        show(Table(f"{found.label}: presets", ("preset", "what it is"), rows, [use]), False)
 
 
 @app.command("check", epilog="Examples:  convergebench suites check my-suite/suite.toml")
@@ -170,3 +178,39 @@ def prepare(
             f"could not get {len(done.missing)} of {len(done.files)} files. The same command tries "
             "again; --from FOLDER takes them from a folder; until then the suite runs on the rest."
         )
+
+
+@app.command(
+    "load",
+    epilog="Examples:  convergebench suites load banana100 --from ~/datasets/banana100 --to "
+    "banana   ·   … load banana100 --from train-00000-of-00001.parquet --to banana --fill",
+)
+def load(
+    suite: Which,
+    origin: Annotated[
+        Path,
+        typer.Option(
+            "--from",
+            metavar="DATASET",
+            help="The published dataset as it was downloaded, a folder of pictures, or a Parquet "
+            "file.",
+        ),
+    ],
+    to: Annotated[Path, typer.Option("--to", metavar="FOLDER", help="The suite to make.")],
+    fill: Annotated[
+        bool,
+        typer.Option("--fill", help="Keep the drawn source where no picture is found."),
+    ] = False,
+    first: Annotated[
+        int,
+        typer.Option("--first", help="The number that initial images have among the steps.", min=0),
+    ] = 0,
+    json: o.Json = False,
+) -> None:
+    """Make a suite of published pictures: the same cycles and presets, no drawn stand-ins.
+
+    The pictures are copied as they are; sources that are not found are listed and left out.
+    """
+    from convergebench.importer.published import load_published
+
+    show(load_published(suite, origin, to, fill=fill, first=first), json)

@@ -201,3 +201,20 @@ def fbm(x: Field, y: Field, seed: int, octaves: int, px: float = 0.0) -> Field:
         gain *= 0.5
         scale *= 2.0
     return total * (1.0 / norm)
+
+
+def grit(x: Field, y: Field, seed: int, octaves: int, px: float) -> Field:
+    """Noise as rough close by as from afar: `octaves` scales, each in [-1/2, 1/2), added up.
+
+    `px` is the pixel's size in noise cells. As in `fbm`, scales too fine for the pixels fade to
+    their mean, here 0; a larger picture shows more of them.
+    """
+    total: Field = x * 0.0 + y * 0.0
+    scale = 1.0
+    for octave in range(octaves):
+        share = min(max(1.6 - 1.6 * px * scale, 0.0), 1.0)
+        if share <= 0.0:
+            break
+        total += (noise(x * scale, y * scale, seed + 6007 * octave) - 0.5) * share
+        scale *= 2.0
+    return total

@@ -1,4 +1,4 @@
-"""The twelve source images, by name, and where things can be put in them."""
+"""The source images, by name, and where things can be put in them."""
 
 from __future__ import annotations
 
@@ -8,14 +8,19 @@ from types import MappingProxyType
 import numpy as np
 from numpy.typing import NDArray
 
+from convergebench.drawing.bark import bark
 from convergebench.drawing.canvas import Bounds, Painter, paint_rows
+from convergebench.drawing.dumplings import potstickers
 from convergebench.drawing.figures import character, expressions
 from convergebench.drawing.landscapes import dunes, fog
+from convergebench.drawing.library import library
 from convergebench.drawing.materials import fabric, grid, table
 from convergebench.drawing.page import text
+from convergebench.drawing.plumage import peacock
 from convergebench.drawing.portrait import portrait
 from convergebench.drawing.still_life import still_life
 from convergebench.drawing.swarms import foliage, particles
+from convergebench.drawing.terraces import terraces
 
 MIN_SIDE = 16
 
@@ -32,6 +37,11 @@ _SCENES: dict[str, tuple[Painter, str]] = {
     "dunes": (dunes, "sand dunes at twilight under a smooth sky"),
     "still-life": (still_life, "a bowl of fruit, a vase of flowers and a cloth"),
     "portrait": (portrait, "a painted portrait of a person, seen from the front"),
+    "potstickers": (potstickers, "a plate of fried potstickers with sesame and scallion"),
+    "library": (library, "a library's hall with deep shadows and shafts of light"),
+    "bark": (bark, "furrowed tree bark covered in moss and lichen"),
+    "peacock": (peacock, "a peacock feather with iridescent barbs around its eye"),
+    "terraces": (terraces, "flooded rice terraces at sunset, full of the sky"),
 }
 
 SCENES: Mapping[str, str] = MappingProxyType(
@@ -51,6 +61,11 @@ _SPOTS: dict[str, Bounds] = {
     "dunes": (0.60, 0.74, 0.80, 0.94),
     "still-life": (0.07, 0.74, 0.27, 0.94),
     "portrait": (0.74, 0.78, 0.94, 0.98),
+    "potstickers": (0.74, 0.06, 0.94, 0.26),
+    "library": (0.40, 0.76, 0.60, 0.96),
+    "bark": (0.56, 0.60, 0.76, 0.80),
+    "peacock": (0.06, 0.06, 0.26, 0.26),
+    "terraces": (0.10, 0.74, 0.30, 0.94),
 }
 _WEARING: dict[str, dict[str, Bounds]] = {
     "character": {

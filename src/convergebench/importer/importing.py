@@ -21,6 +21,7 @@ from convergebench.importer.pattern import PATTERN
 from convergebench.importer.premises import Premises, premises_of
 from convergebench.importer.records import Records, records_of
 from convergebench.importer.result import ImportResult, provenance
+from convergebench.importer.whole import Whole
 from convergebench.registry import names, open_plugin, open_suite
 from convergebench.store import RunStore
 from convergebench.suite import Suite
@@ -44,6 +45,7 @@ def recognise(look: Look) -> tuple[Layout, str]:
     said = [(layout, layout.recognise(look)) for layout in layouts().values()]
     yes = [(layout, why) for layout, why in said if why]
     yes = [(layout, why) for layout, why in yes if not layout.general] or yes
+    yes = [(layout, why) for layout, why in yes if isinstance(layout, Whole)] or yes
     if len(yes) == 1:
         return yes[0]
     if yes:
@@ -102,6 +104,11 @@ def import_run(
     told = _checked(replace(wishes or Wishes(), **more))
     look = Look(root)
     chosen, why = _chosen(look, layout, told)
+    if isinstance(chosen, Whole):
+        if suite is not None:
+            raise ImportProblem(f"{root} has its own suite: import it without --suite")
+        into = Path(to) if to is not None else None
+        return chosen.restore(look, why, told, into, dry_run=dry_run, observe=observe)
     whole = root.resolve()
     origin = told.origin or (whole.stem if look.is_file else whole.name)
     finds = chosen.read(look, told)

@@ -54,7 +54,7 @@ class ChatClient:
 
     def ask(self, asking: Asking, timeout: float) -> Answer:
         """One call, made once."""
-        structured = self._structured
+        structured = self._structured and asking.schema is not None
         told = self._post(self._body(asking, structured), timeout)
         if structured and told.status in (400, 422) and _NO_SCHEMA.search(_said(told)):
             self._structured = structured = False  # the refused request cost nothing
@@ -100,7 +100,7 @@ class ChatClient:
         if asking.seed is not None:
             body["seed"] = asking.seed
         if structured:
-            schema = {"name": "answer", "schema": dict(asking.schema), "strict": True}
+            schema = {"name": "answer", "schema": dict(asking.schema or {}), "strict": True}
             body["response_format"] = {"type": "json_schema", "json_schema": schema}
         return body
 

@@ -29,14 +29,17 @@ class ClaudeClient(SdkClient):
                 http_client=http,
             )
             content: list[Any] = [_part(part) for part in asking.parts]
-            format_: Any = {"type": "json_schema", "schema": dict(asking.schema)}
+            held: dict[str, Any] = {}
+            if asking.schema is not None:
+                format_: Any = {"type": "json_schema", "schema": dict(asking.schema)}
+                held = {"output_config": {"format": format_}}
             try:
                 told = sdk.messages.create(
                     model=self._model,
                     max_tokens=self._max,
                     messages=[{"role": "user", "content": content}],
-                    output_config={"format": format_},
                     extra_body=self._parameters or None,
+                    **held,
                 )
             except anthropic.APIStatusError as error:
                 found = fault(self._wire, _told(error), self._model)

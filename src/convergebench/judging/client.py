@@ -34,12 +34,12 @@ class Asking:
 
     Attributes:
         parts: Texts and pictures, in order.
-        schema: JSON schema of the answer.
+        schema: JSON schema of the answer; None where words are asked for.
         seed: 31-bit seed, or None where the server takes none.
     """
 
     parts: tuple[str | Sent, ...]
-    schema: Mapping[str, Any]
+    schema: Mapping[str, Any] | None
     seed: int | None = None
 
 

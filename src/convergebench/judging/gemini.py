@@ -24,8 +24,8 @@ class GeminiClient(SdkClient):
         from google.genai import errors, types
 
         config = types.GenerateContentConfig(
-            response_mime_type="application/json",
-            response_json_schema=dict(asking.schema),
+            response_mime_type=None if asking.schema is None else "application/json",
+            response_json_schema=None if asking.schema is None else dict(asking.schema),
             max_output_tokens=self._max,
             seed=asking.seed,
             **self._parameters,

@@ -165,6 +165,8 @@ class Template(Record):
         pairwise: Asked in both orders of its two pictures.
         reason: Whether the judge is to say why; costs tokens.
         max_side: Pictures with a longer side are scaled down to it; None sends them as they are.
+        verbatim: The text goes without a word of ours and without a schema, as a paper's template
+            must; the answer is then the one word that it asks for.
     """
 
     id: Name
@@ -174,10 +176,19 @@ class Template(Record):
     pairwise: bool = False
     reason: bool = False
     max_side: Annotated[int, Field(ge=16)] | None = None
+    verbatim: bool = False
+
+    @model_validator(mode="after")
+    def _one_word(self) -> Self:
+        if self.verbatim and (self.reason or isinstance(self.answer, Number)):
+            raise ValueError("a verbatim template is answered by one word, without a reason")
+        return self
 
     @property
-    def schema_(self) -> dict[str, Any]:
-        """The JSON schema of an answer."""
+    def schema_(self) -> dict[str, Any] | None:
+        """The JSON schema of an answer; None where a word is asked for."""
+        if self.verbatim:
+            return None
         properties: dict[str, Any] = {"reason": {"type": "string"}} if self.reason else {}
         properties["answer"] = self.answer.schema_
         return {
@@ -196,6 +207,8 @@ class Template(Record):
             raise SettingsError(f"template {self.id}@{self.version} {problem}")
         # In one pass, so that braces in a filling are left as they are.
         text = _PLACE.sub(lambda found: values[found[1]], self.text)
+        if self.verbatim:
+            return text
         reason = '"reason": one sentence, ' if self.reason else ""
         return (
             f"{text.rstrip()}\n\nAnswer with one JSON object and nothing else: "
@@ -204,6 +217,9 @@ class Template(Record):
 
     def read(self, text: str) -> tuple[str | float, str]:
         """The answer in a model's words, and its reason. Raises BadAnswer."""
+        if self.verbatim:
+            word = without_thoughts(text).strip(" \t\r\n.!\"'`*“”‘’")
+            return self.answer.read(word), ""
         found = json_object(text)
         if "answer" not in found:
             raise BadAnswer("off-schema", f"there is no 'answer' in {_short(found)}")
@@ -272,8 +288,7 @@ def json_object(text: str) -> dict[str, Any]:
 
     Thoughts and code fences are left out. Raises BadAnswer.
     """
-    said = _THOUGHT.sub(" ", text).strip()
-    said = _THOUGHT_ENDS.split(said)[-1]  # a server's own template may hold the beginning
+    said = without_thoughts(text)
     decoder = json.JSONDecoder(parse_constant=_no_constant, object_pairs_hook=_once)
     found: list[dict[str, Any]] = []
     at = said.find("{")
@@ -292,6 +307,12 @@ def json_object(text: str) -> dict[str, Any]:
         what = f"{len(different)} JSON objects" if different else "no JSON object"
         raise BadAnswer("malformed", f"{what} in {_short(said)}")
     return different[0]
+
+
+def without_thoughts(text: str) -> str:
+    """A model's words without what it thought aloud."""
+    said = _THOUGHT.sub(" ", text).strip()
+    return _THOUGHT_ENDS.split(said)[-1]  # a server's own template may hold the beginning
 
 
 def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

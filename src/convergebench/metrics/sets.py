@@ -94,6 +94,7 @@ SETS: Final = {
             "brisque",
             "niqe",
             "piqe",
+            "drift-nr",
             "effnet-lite0",
             "clip",
         ),
@@ -111,7 +112,8 @@ SETS: Final = {
         registered=True,
     ),
     "replication": MetricSet(
-        ("psnr", "ssim", "lpips", *PAPER), "the replication study and the trial of its metrics"
+        ("psnr", "ssim", "lpips", *PAPER, "drift-nr"),
+        "the replication study and the trial of its metrics",
     ),
     "restoration": MetricSet(
         ("psnr", "ssim", "lpips", "musiq", "maniqa", "clipiqa"), "the restoration study"

@@ -5,8 +5,9 @@
 
 from __future__ import annotations
 
+import math
 import os
-from collections.abc import Mapping, Set
+from collections.abc import Iterable, Mapping, Set
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +16,7 @@ from convergebench.cycle import NOT_RECORDED, Cycle
 from convergebench.editor import Asked, Editor, EditorSpec, Price
 from convergebench.errors import SettingsError
 from convergebench.frame import Frame
-from convergebench.planner.job import Job, as_config, prepare
+from convergebench.planner.job import Extent, Job, as_config, prepare
 from convergebench.planner.plans import Plan, PlanRow
 from convergebench.registry import open_editor
 from convergebench.runspec import RunSpec
@@ -39,7 +40,8 @@ def plan(
     job = prepare(Path(directory) if directory else None, as_config(config), **overrides)
     keys = job.spec.keys(job.suite)
     editors = {name: open_editor(name) for name in dict.fromkeys(k.editor for k in keys)}
-    origins = {n: job.origin(n)[0] for n in dict.fromkeys(k.source for k in keys)}
+    names = dict.fromkeys(key.source for key in keys)
+    origins = {name: job.extent(name) or job.origin(name)[0] for name in names}
     return plan_job(job, keys, editors, origins, retry_failed=retry_failed)
 
 
@@ -47,11 +49,11 @@ def plan_job(
     job: Job,
     keys: list[ChainKey],
     editors: Mapping[str, Editor],
-    origins: Mapping[str, Frame],
+    origins: Mapping[str, Frame | Extent],
     *,
     retry_failed: bool = False,
 ) -> Plan:
-    """The plan of a job, given its chains, its editors and its sources.
+    """The plan of a job, given its chains, its editors and its sources, or how large they are.
 
     With `retry_failed`, chains that ended in `failed` go on.
 
@@ -73,9 +75,7 @@ def plan_job(
     return Plan(job.suite.full_label, tuple(rows), job.spec.budget, spent, notes)
 
 
-def _too_small(
-    specs: Mapping[str, EditorSpec], origins: Mapping[str, Frame], sizes: _Sizes
-) -> list[str]:
+def _too_small(specs: Mapping[str, EditorSpec], origins: Iterable[str], sizes: _Sizes) -> list[str]:
     """Notes on sources that an editor is said not to take; documents err, so it is no error."""
     notes = []
     for name, least in ((name, spec.least_side) for name, spec in specs.items() if spec.least_side):
@@ -145,19 +145,25 @@ def _require_prompts(suite: Suite, keys: list[ChainKey]) -> None:
 class _Sizes:
     """Bytes and, only where they are needed, width and height of sources."""
 
-    def __init__(self, origins: Mapping[str, Frame]) -> None:
+    def __init__(self, origins: Mapping[str, Frame | Extent]) -> None:
         self._origins = origins
         self._known: dict[str, tuple[int, int]] = {}
 
     def bytes(self, name: str) -> int:
         """Bytes of a source."""
-        return len(self._origins[name].data)
+        origin = self._origins[name]
+        return origin.bytes if isinstance(origin, Extent) else len(origin.data)
 
     def pixels(self, name: str) -> tuple[int, int]:
         """Its width and height. Decoded pixels are not kept: a suite's would fill the memory."""
         if name not in self._known:
-            facts = Frame(self._origins[name].data, digest=self._origins[name].digest).facts
-            self._known[name] = (facts.width, facts.height)
+            origin = self._origins[name]
+            told = (
+                origin
+                if isinstance(origin, Extent)
+                else Frame(origin.data, digest=origin.digest).facts
+            )
+            self._known[name] = (told.width, told.height)
         return self._known[name]
 
 
@@ -171,8 +177,9 @@ def _row(
     sizes: _Sizes,
 ) -> PlanRow:
     calls = done = walking = longest = 0
-    disk, total = 0.0, (0.0, 0.0, 0.0)
+    disk, prices = 0.0, [Price.flat(0.0)]
     known = spec.pricing is not None or spec.price is not None
+    alike: dict[tuple[object, ...], tuple[float, Price | None]] = {}
     for key in keys:
         cycle = job.suite.cycle_of(key.cycle)
         chain = chains.get(key)
@@ -183,15 +190,16 @@ def _row(
         walking += bool(left)
         longest = max(longest, len(left))
         done += length
-        disk += sizes.bytes(key.source) * _growth(spec, key, cycle, left, sizes)
-        for step in left if spec.pricing is not None else ():
-            price = spec.price_of(asked_of(key, cycle, step, sizes.pixels(key.source)))
-            known = known and price is not None
-            if price:
-                total = (total[0] + price.low, total[1] + price.expected, total[2] + price.high)
+        same = (key.source, key.cycle, key.settings, left)  # repeats cost the same
+        if same not in alike:
+            growth = _growth(spec, key, cycle, left, sizes)
+            alike[same] = (growth, _chain_price(spec, key, cycle, left, sizes))
+        growth, price = alike[same]
+        disk += sizes.bytes(key.source) * growth
+        known = known and price is not None
+        prices += [price] if price else []
     if spec.pricing is None:
-        flat = calls * (spec.price or 0.0)
-        total = (flat, flat, flat)
+        prices = [Price.flat(calls * (spec.price or 0.0))]
     at_once = min(concurrency(job.spec, spec), max(1, walking))
     turns = max(calls / at_once, longest)  # the steps of a chain follow each other
     return PlanRow(
@@ -199,13 +207,32 @@ def _row(
         chains=len(keys),
         calls=calls,
         done=done,
-        price=Price(*total) if known or not calls else None,
+        price=_sum(prices) if known or not calls else None,
         hours=None if spec.seconds is None else turns * spec.seconds / 3600,
         disk=round(disk),
         spec=spec,
         at_once=at_once,
         limit=concurrency(job.spec, spec),
     )
+
+
+def _chain_price(
+    spec: EditorSpec, key: ChainKey, cycle: Cycle, steps: range, sizes: _Sizes
+) -> Price | None:
+    """What these steps cost where the price depends on the call; None when it is unknown."""
+    if spec.pricing is None or not steps:
+        return Price.flat(0.0)
+    size = sizes.pixels(key.source)
+    prices = [spec.price_of(asked_of(key, cycle, step, size)) for step in steps]
+    known = [price for price in prices if price is not None]
+    return _sum(known) if len(known) == len(prices) else None
+
+
+def _sum(prices: list[Price]) -> Price:
+    low, expected, high = (
+        math.fsum(getattr(price, name) for price in prices) for name in ("low", "expected", "high")
+    )
+    return Price(low, expected, high)
 
 
 def _failed(chain: Chain) -> bool:

@@ -7,18 +7,35 @@ import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 from pydantic import ValidationError
 
 from convergebench.chain import FrameRef
+from convergebench.drawing import scene_rows
 from convergebench.errors import SettingsError, SuiteError, explain
-from convergebench.frame import Frame
+from convergebench.frame import Frame, encode
 from convergebench.registry import open_suite
 from convergebench.runspec import Axes, RunSpec
 from convergebench.store import RunStore
 from convergebench.subset import chosen, idle_notes, recorded, subset_notes
 from convergebench.suite import Suite
+from convergebench.wording import in_order
+
+DRAWN: Final = 1 << 20
+"""Pixels of a source that is drawn to be planned with; a larger one is only sketched."""
+
+SKETCHED: Final = (8, 4)
+"""Strips that a sketch has, over the height of the picture, and rows in each."""
+
+
+@dataclass(frozen=True)
+class Extent:
+    """How large a source is: all that a plan needs of it."""
+
+    width: int
+    height: int
+    bytes: int
 
 
 @dataclass(frozen=True)
@@ -43,6 +60,23 @@ class Job:
                 return self.store.frame(source), self.store.frame(truth) if truth else None
         wanted = self.suite.source_named(name)
         return self.suite.frame(wanted, self.size), self.suite.truth(wanted)
+
+    def extent(self, name: str) -> Extent | None:
+        """How large a source is that would take long to draw; None for all others.
+
+        Its bytes are those of a few of its rows, scaled; of a small drawing they would be several
+        times too many, because large pictures are smoother and compress better.
+        """
+        wanted = self.suite.source_named(name)
+        width, height = wanted.drawn_size(self.size)
+        kept = self.store and name in (self.store.read_json("sources.json") or {})
+        if wanted.draw is None or kept or width * height <= DRAWN:
+            return None
+        strips, rows = SKETCHED
+        starts = ((2 * n + 1) * height // (2 * strips) - rows // 2 for n in range(strips))
+        drawn = (scene_rows(wanted.draw, width, height, y, y + rows) for y in starts)
+        data = sum(len(encode(strip)) for strip in drawn)
+        return Extent(width, height, round(data * height / (strips * rows)))
 
 
 def prepare(
@@ -101,8 +135,23 @@ def prepare(
     size = spec.size or (store.info.size if store else suite.size)
     if store is not None:
         store.require(suite, size)
-    notes = (*subset_notes(suite, whole, resumed=store is not None), *idle_notes(suite, spec))
+    idle = _not_in_arms(suite, spec) if spec.arms else idle_notes(suite, spec)
+    notes = (*subset_notes(suite, whole, resumed=store is not None), *idle)
     return Job(spec, suite, size, store, notes)
+
+
+def _not_in_arms(suite: Suite, spec: RunSpec) -> tuple[str, ...]:
+    """Which of the sources and cycles asked for the design has no chain of."""
+    if not (spec.sources or spec.cycles):
+        return ()
+    keys = spec.keys(suite)
+    sources = {key.source for key in keys}
+    cycles = {suite.cycle_of(key.cycle).name for key in keys}
+    lost = [
+        *(f"source {name!r}" for name in spec.sources if name not in sources),
+        *(f"cycle {name!r}" for name in spec.cycles if name not in cycles),
+    ]
+    return (f"Not part of this design, so left out: {in_order(lost)}.",) if lost else ()
 
 
 def as_config(

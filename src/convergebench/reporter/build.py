@@ -4,6 +4,7 @@
     source-NAME.html              filmstrips of every chain of a source, and their viewer
     data/source-NAME.js           what the viewer tells of every step
     data/rows-NAME.js             the rows of a page that has too many for its start
+    trial.html, failures.html, self-evaluation.html    of replications (`companions`)
     findings.json, report.json    every number shown; whose report this is
     charts/*.svg                  the curves as drawings
     frames/ab/…  thumbs/ab/…      full frames (hard links where possible) and thumbnails
@@ -19,9 +20,6 @@ import os
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache
-from importlib import resources
-from importlib.metadata import version
 from pathlib import Path
 from typing import Any, Final
 
@@ -34,8 +32,9 @@ from convergebench.disk import plain_errors
 from convergebench.errors import StoreError
 from convergebench.gathering import Gathered, gather
 from convergebench.reporter import palette
+from convergebench.reporter.companions import write_companions
 from convergebench.reporter.export import export, formats_named
-from convergebench.reporter.folder import as_json, templates, write_changed
+from convergebench.reporter.folder import as_json, templates, write_changed, write_static
 from convergebench.reporter.overview import write_overview
 from convergebench.reporter.pictures import Picture, bring_pictures, replace_file
 from convergebench.reporter.strips import fold, strips_of
@@ -130,7 +129,7 @@ def report(
         _claim(folder, gathered)
         if "html" in wanted:
             pictures = bring_pictures(_frames(gathered), folder, observe)
-            _write_static(folder)
+            write_static(folder)
             _write_pages(folder, gathered, findings, pictures)
         files = export(folder, gathered, findings, wanted)
     if "html" not in wanted:
@@ -186,34 +185,6 @@ def _frames(gathered: Gathered) -> list[tuple[FrameRef, Path]]:
     return found
 
 
-def _write_static(folder: Path) -> None:
-    shipped = resources.files("convergebench.reporter") / "static"
-    for file in shipped.iterdir():
-        write_changed(folder / "static" / file.name, file.read_bytes())
-    # Making the bundle takes seconds; the first line tells whether the one there is the same.
-    vega = folder / "static" / "vega.js"
-    banner = (
-        f"/* Vega, Vega-Lite, Vega-Embed by vl-convert-python {version('vl-convert-python')} */"
-    )
-    try:
-        with vega.open("rb") as known:
-            if known.readline() == f"{banner}\n".encode():
-                return
-    except FileNotFoundError:
-        pass
-    write_changed(vega, f"{banner}\n{_bundle()}".encode())
-
-
-@cache
-def _bundle() -> str:
-    """Vega, Vega-Lite and Vega-Embed as one script that leaves `vegaEmbed` behind."""
-    import vl_convert
-
-    # In a function of its own, so that the bundle's one-letter names stay out of the page.
-    bundle = vl_convert.javascript_bundle("window.vegaEmbed = vegaEmbed;")
-    return f"(() => {{\n{bundle}\n}})();\n"
-
-
 def _write_pages(
     folder: Path,
     gathered: Gathered,
@@ -228,7 +199,7 @@ def _write_pages(
     # The chain a source is shown by: the first that has its picture.
     first = {chain.key.source: chain for chain in reversed(chains)}
     first |= {chain.key.source: chain for chain in reversed(chains) if chain.source}
-    common = {
+    common: dict[str, Any] = {
         "findings": findings,
         "runs": [run.store for run in gathered.runs],
         "inks": inks,
@@ -264,4 +235,5 @@ def _write_pages(
     # Not by `json`, which takes seconds for the megabytes of a large run.
     told = to_json(findings.model_dump(mode="json"), indent=1)
     write_changed(folder / "findings.json", told)
+    common["companions"] = write_companions(folder, gathered)
     write_overview(folder, gathered, findings, inks, common)

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+from functools import cache
+from importlib import resources
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -38,3 +41,32 @@ def write_changed(path: Path, data: bytes) -> None:
 def as_json(value: Any) -> bytes:
     """A value as a JSON file for readers."""
     return json.dumps(value, indent=1, sort_keys=True, ensure_ascii=False).encode()
+
+
+def write_static(folder: Path) -> None:
+    """Bring style, scripts and Vega into a folder of pages, what is there already left alone."""
+    shipped = resources.files("convergebench.reporter") / "static"
+    for file in shipped.iterdir():
+        write_changed(folder / "static" / file.name, file.read_bytes())
+    # Making the bundle takes seconds; the first line tells whether the one there is the same.
+    vega = folder / "static" / "vega.js"
+    banner = (
+        f"/* Vega, Vega-Lite, Vega-Embed by vl-convert-python {version('vl-convert-python')} */"
+    )
+    try:
+        with vega.open("rb") as known:
+            if known.readline() == f"{banner}\n".encode():
+                return
+    except FileNotFoundError:
+        pass
+    write_changed(vega, f"{banner}\n{_bundle()}".encode())
+
+
+@cache
+def _bundle() -> str:
+    """Vega, Vega-Lite and Vega-Embed as one script that leaves `vegaEmbed` behind."""
+    import vl_convert
+
+    # In a function of its own, so that the bundle's one-letter names stay out of the page.
+    bundle = vl_convert.javascript_bundle("window.vegaEmbed = vegaEmbed;")
+    return f"(() => {{\n{bundle}\n}})();\n"

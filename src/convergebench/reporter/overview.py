@@ -127,7 +127,7 @@ def write_overview(
     categories = {f"{c.name}@{c.version}": c.category for c in suite.cycle}
     drawn = drawings_of(findings, inks, categories, about)
     for drawing in drawn.all:
-        _write_still(folder / "charts" / f"{drawing.id}.svg", drawing)
+        write_still(folder / "charts" / f"{drawing.id}.svg", drawing)
         _write_data(folder, drawing)
     pages = templates()
     tables = numbers(findings)
@@ -195,7 +195,7 @@ def _write_data(folder: Path, drawing: Drawing) -> None:
             write_changed(folder / "data" / "charts" / f"{name}.js", text.encode())
 
 
-def _write_still(path: Path, drawing: Drawing) -> None:
+def write_still(path: Path, drawing: Drawing) -> None:
     """The drawing as SVG, unless it is there: making one takes a good part of a second."""
     specification = drawing.specification(page=False)
     told = json.dumps([specification, version("vl-convert-python")], sort_keys=True)

@@ -86,14 +86,14 @@ def _bring(stored: Path, ref: FrameRef, out: Path) -> Picture:
     if _is_complete(out / thumb):
         return Picture(full, thumb)
     try:
-        data = _thumbnail(stored.read_bytes())
+        data = thumbnail(stored.read_bytes())
     except MalformedImage:
         return Picture(full, None)
     replace_file(out / thumb, data)
     return Picture(full, thumb)
 
 
-def _thumbnail(data: bytes) -> bytes:
+def thumbnail(data: bytes) -> bytes:
     """A small WebP of the view that metrics see. Raises MalformedImage."""
     import cv2
 

@@ -10,6 +10,11 @@ def starter() -> Path:
     return Path(__file__).parent / "starter" / "suite.toml"
 
 
+def banana100() -> Path:
+    """The Banana100 study: 13 drawn sources of the paper's sizes, 8 cycles, presets."""
+    return Path(__file__).parent / "banana100" / "suite.toml"
+
+
 def roundtrip_v1() -> Path:
     """The round-trip study: 100 sources, fetched by `suites prepare`, and 30 edit pairs."""
     return Path(__file__).parent / "roundtrip" / "suite.toml"

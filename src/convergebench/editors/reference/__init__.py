@@ -17,6 +17,7 @@ from typing import Final
 
 from convergebench.editor import Editor, EditorSpec, EditReply, EditRequest
 from convergebench.editors.reference.models import MODELS, Answer, Model, Options
+from convergebench.editors.reference.narration import summary
 from convergebench.editors.reference.options import read_options
 from convergebench.editors.reference.yardsticks import ramp_psnr
 from convergebench.errors import UnknownName
@@ -38,7 +39,14 @@ class ReferenceEditor:
     def edit(self, request: EditRequest) -> EditReply:
         """Make one edit."""
         data = self.answer(request, self.options)
-        return EditReply(data, model=self.spec.name, parameters=dict(self.options), cost=0.0)
+        tells = self.options.get("reasoning") == "yes"
+        return EditReply(
+            data,
+            model=self.spec.name,
+            parameters=dict(self.options),
+            cost=0.0,
+            reasoning=summary(request) if tells else None,
+        )
 
 
 class Catalogue:

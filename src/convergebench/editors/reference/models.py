@@ -219,6 +219,12 @@ MODELS: Final[dict[str, Model]] = {
             _AMOUNT,
             Option("crop", 0.02, "share of the height cut at the first step", 0, 0.9),
             _keep_size("no"),
+            Option(
+                "reasoning",
+                "no",
+                "whether it sends a summary of its thoughts",
+                choices=("no", "yes"),
+            ),
         ),
         seconds=0.1,
     ),

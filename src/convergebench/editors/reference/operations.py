@@ -2,11 +2,13 @@
 
 Flips, turns and greys are those of `convergebench.cycle`, so an editor that does nothing else hits
 home to the last bit. An object is pasted from, and its silhouette cut by, the same drawn sprite.
+Of many objects each step's has a place of its own in the region, so that they can be counted.
 Colour casts and darkness are curves over the 256 levels, undone by the curve's best inverse.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from functools import cache
 from typing import TYPE_CHECKING, Final, Literal
@@ -42,6 +44,19 @@ _SOFTENING: Final = 8
 """Rounds of approximation; each at least halves what is missing, which is at most 255 levels."""
 
 
+PLACES: Final = 100
+"""Objects that have a place in a region: as many as the longest chains of the Banana100 study."""
+
+_SCATTER: Final = 37
+"""Steps between the places of two objects that follow each other; prime to their number."""
+
+_GOLDEN: Final = 0.381966
+"""Of the circle of hues, how far two kinds of object that follow each other are apart."""
+
+_SHARES: Final = (0.84, 0.60, 0.76, 0.68)
+"""How much of its place each kind of object fills; there is room between any two."""
+
+
 def perform(request: EditRequest) -> NDArray[np.uint8]:
     """The last input with the edit's operation done; the input's own pixels when there is none."""
     frame = request.inputs[-1]
@@ -62,6 +77,8 @@ def perform(request: EditRequest) -> NDArray[np.uint8]:
             return add(pixels, operation.object or "", _region(request))
         case "remove":
             return remove(pixels, operation.object or "", _region(request))
+        case "place":
+            return place(request)
         case "warm" | "cool" | "dim" | "brighten":
             return toned(pixels, operation.kind)
         case "blur" | "sharpen" | "soften":
@@ -154,13 +171,69 @@ def add(pixels: NDArray[np.uint8], name: str, box: Box) -> NDArray[np.uint8]:
     """Composite an object's sprite into a box: (s·α + p·(255 − α)) / 255, rounded to nearest."""
     height, width = pixels.shape[:2]
     x0, y0, x1, y1 = pixel_box(box, width, height)
-    sprite = drawing.sprite(name, x1 - x0, y1 - y0).astype(np.uint32)
-    alpha = sprite[..., 3:]
+    return _composed(pixels, drawing.sprite(name, x1 - x0, y1 - y0), (x0, y0))
+
+
+def _composed(
+    pixels: NDArray[np.uint8], sprite: NDArray[np.uint8], corner: tuple[int, int]
+) -> NDArray[np.uint8]:
+    """A picture with a sprite whose upper left corner is at (x, y)."""
+    (x0, y0), (high, wide) = corner, sprite.shape[:2]
+    drawn = sprite.astype(np.uint32)
+    alpha = drawn[..., 3:]
     result = pixels.copy()
-    under = pixels[y0:y1, x0:x1].astype(np.uint32)
-    mixed = (sprite[..., :3] * alpha + under * (255 - alpha) + 127) // 255
-    result[y0:y1, x0:x1] = mixed.astype(np.uint8)
+    under = pixels[y0 : y0 + high, x0 : x0 + wide].astype(np.uint32)
+    mixed = (drawn[..., :3] * alpha + under * (255 - alpha) + 127) // 255
+    result[y0 : y0 + high, x0 : x0 + wide] = mixed.astype(np.uint8)
     return result
+
+
+def place(request: EditRequest) -> NDArray[np.uint8]:
+    """One object more: that of step k at the k-th place, where nothing else is ever put.
+
+    An edit with `items` asks for another kind of object at every step. There is a sprite of one
+    only, so the others are that one in another hue and size.
+    """
+    if request.step > PLACES:
+        raise EditorFailed(
+            f"there are places for {PLACES} objects, and step {request.step} is to add another"
+        )
+    pixels = request.inputs[-1].pixels
+    operation = request.edit.operation
+    name = operation.object if operation else None
+    height, width = pixels.shape[:2]
+    x0, y0, x1, y1 = place_box(_region(request), request.step, width, height)
+    across, down = x1 - x0, y1 - y0
+    kind = (request.step - 1) % max(1, len(request.edit.items))
+    share = _SHARES[kind % len(_SHARES)]
+    small = max(1, round(across * share)), max(1, round(down * share))
+    sprite = drawing.sprite(name or "", *small)
+    if kind:
+        sprite = _other_hue(sprite, kind * _GOLDEN % 1)
+    corner = x0 + (across - small[0]) // 2, y0 + (down - small[1]) // 2
+    return _composed(pixels, sprite, corner)
+
+
+def place_box(region: Box, step: int, width: int, height: int) -> tuple[int, int, int, int]:
+    """The pixels (x0, y0, x1, y1) that the object of a step (1 to `PLACES`) is put into.
+
+    The region is divided into rows of cells that are about square, one for each object; those of
+    steps that follow each other lie far apart. No two share a pixel.
+    """
+    x0, y0, x1, y1 = pixel_box(region, width, height)
+    columns = min(PLACES, math.ceil(math.sqrt(PLACES * (x1 - x0) / (y1 - y0))))
+    rows = math.ceil(PLACES / columns)
+    row, column = divmod((step - 1) * _SCATTER % PLACES, columns)
+    left, right = (x0 + (x1 - x0) * c // columns for c in (column, column + 1))
+    top, bottom = (y0 + (y1 - y0) * r // rows for r in (row, row + 1))
+    return left, top, max(left + 1, right), max(top + 1, bottom)
+
+
+def _other_hue(sprite: NDArray[np.uint8], turn: float) -> NDArray[np.uint8]:
+    """A sprite whose hues are turned by a share of their circle."""
+    wheel = cv2.cvtColor(np.ascontiguousarray(sprite[..., :3]), cv2.COLOR_RGB2HSV)
+    wheel[..., 0] = (wheel[..., 0].astype(np.int16) + round(turn * 180)) % 180
+    return np.dstack([cv2.cvtColor(wheel, cv2.COLOR_HSV2RGB), sprite[..., 3]])
 
 
 def remove(pixels: NDArray[np.uint8], name: str, box: Box) -> NDArray[np.uint8]:

@@ -191,9 +191,7 @@ def _chosen(look: Look, shard: str, columns: Mapping[str, str], notes: list[str]
         return said
     if len(pictures) == 1:
         return pictures[0]
-    words = {name: set(re.split(r"[^a-z]+", name.lower())) for name in pictures}
-    given = [name for name in pictures if words[name] & _GIVEN]
-    made = [name for name in pictures if name not in given and words[name] & _MADE]
+    given, made = given_and_made(pictures)
     plain = [name for name in pictures if name not in given + made and name.lower() == "image"]
     best = made or plain
     if len(best) != 1 or len(given + made + plain) < len(pictures):
@@ -209,6 +207,18 @@ def _chosen(look: Look, shard: str, columns: Mapping[str, str], notes: list[str]
     if note not in notes:
         notes.append(note)
     return best[0]
+
+
+def given_and_made(pictures: list[str]) -> tuple[list[str], list[str]]:
+    """Of columns of pictures those given to the editor, and those it made, by their names."""
+    words = {name: set(re.split(r"[^a-z]+", name.lower())) for name in pictures}
+    given = [name for name in pictures if words[name] & _GIVEN]
+    return given, [name for name in pictures if name not in given and words[name] & _MADE]
+
+
+def columns_of(names: list[str]) -> dict[str, str]:
+    """Which of these columns has what, by the keys of `COLUMNS`."""
+    return _mapped(names, {})
 
 
 def _header(look: Look, name: str) -> list[str]:

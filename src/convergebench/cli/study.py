@@ -1,0 +1,67 @@
+"""`convergebench study`."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from convergebench.cli import options as o
+from convergebench.cli.output import aside, display, show
+
+EXAMPLES = (
+    "Examples:  convergebench study banana100/smoke my-run   ·   "
+    "convergebench study banana100/offline my-run   ·   "
+    "convergebench study banana100/small my-run -e gemini:gemini-3-pro-image --budget 200"
+)
+
+
+def study(
+    preset: Annotated[
+        str,
+        typer.Argument(
+            metavar="PRESET",
+            help="A design that comes with a suite: `convergebench suites show banana100` lists "
+            "them.",
+            show_default=False,
+        ),
+    ],
+    run: o.RunDirectory,
+    editor: o.Editors = None,
+    source: o.Sources = None,
+    steps: o.Steps = None,
+    repeats: o.Repeats = None,
+    size: o.Size = None,
+    budget: o.Budget = None,
+    json: o.Json = False,
+) -> None:
+    """Do a whole study: run, score, look for failures, try the metrics, write the report.
+
+    Each part is what its own command does, so the study resumes where it was stopped, and any part
+    can be done again alone. Editors that cost money need --budget.
+    """
+    from convergebench import studies
+
+    part = ""
+    with display("study") as shown, aside():
+
+        def observe(name: str, done: int, total: int) -> None:
+            nonlocal part
+            event = "" if name == part else name
+            part = name
+            shown.update(done, total, name, event)
+
+        result = studies.study(
+            run,
+            preset,
+            editors=editor or (),
+            sources=source,
+            steps=steps,
+            repeats=repeats,
+            size=size,
+            budget=budget,
+            observe=observe,
+        )
+    show(result, json)
+    if result.stopped:
+        raise typer.Exit(1)

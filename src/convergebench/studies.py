@@ -1,0 +1,148 @@
+"""A whole study in one command: run, score, look for failures, try the metrics, report.
+
+Every part is what its own command does, and resumes as it does.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from convergebench import failures, selfeval, trial
+from convergebench.errors import SettingsError
+from convergebench.gathering import gather
+from convergebench.planner import plan
+from convergebench.presets import open_preset
+from convergebench.registry import open_editor
+from convergebench.reporter import Report, report
+from convergebench.reporter.companions import tried_of
+from convergebench.runner import run
+from convergebench.scorer import score
+from convergebench.selfeval.evaluation import summaries
+from convergebench.store import RunStore
+from convergebench.table import Table
+
+Observe = Callable[[str, int, int], None]
+"""Told the part that is being done, how much of it is done, and how much there is."""
+
+
+@dataclass(frozen=True)
+class Studied:
+    """A finished study.
+
+    Attributes:
+        report: The report that was written, with its findings.
+        trial: The trial of the metrics; None where the chains are too short for one.
+        notes: What was left out, and why.
+        stopped: Why the run stopped before its end; empty when it did not.
+    """
+
+    report: Report
+    trial: trial.Trial | None
+    notes: tuple[str, ...] = ()
+    stopped: str = ""
+
+    @property
+    def table(self) -> Table:
+        """The trial's table, or the leaderboard where there is no trial."""
+        told = self.trial.table if self.trial else self.report.table
+        notes = [*told.notes, *self.notes, f"Report: {self.report.path}"]
+        return Table(told.title, told.columns, told.rows, notes)
+
+    def __str__(self) -> str:
+        return str(self.table)
+
+    def _repr_html_(self) -> str:
+        return self.table._repr_html_()
+
+    def to_dict(self) -> dict[str, Any]:
+        """For `--json`."""
+        return {
+            **self.report.to_dict(),
+            "trial": self.trial.to_dict() if self.trial else None,
+            "notes": list(self.notes),
+            "stopped": self.stopped,
+        }
+
+
+def study(
+    directory: str | os.PathLike[str],
+    preset: str,
+    *,
+    editors: Sequence[str] = (),
+    budget: float | None = None,
+    observe: Observe | None = None,
+    **overrides: Any,
+) -> Studied:
+    """Walk a preset's chains, measure all of it, and write the report. Resumes where it stopped.
+
+    Args:
+        directory: The run directory; made if it is not there.
+        preset: A design that comes with a suite, as `banana100/offline`.
+        editors: Editors instead of the preset's own.
+        budget: Dollars; needed where an editor costs money.
+        observe: Told how far each part is.
+        **overrides: Single settings, named as in run.toml.
+
+    Raises:
+        SettingsError: No editor is named, or they cost money and no budget is given.
+    """
+    chosen = open_preset(preset)
+    tell = observe or (lambda _part, _done, _total: None)
+    table, notes = dict(chosen.table), list[str]()
+    if editors:
+        table["editors"] = list(editors)
+    else:
+        table["editors"], notes = _usable(table.get("editors", ()))
+    if not table["editors"]:
+        why = f" {notes[0]}" if notes else f" {chosen.name} has none of its own."
+        raise SettingsError(f"no editor to study: name one with --editor.{why}")
+    _announce(directory, table, budget, overrides)
+    done = run(
+        directory,
+        table,
+        observe=lambda p: tell("running", p.steps_done, p.steps),
+        budget=budget,
+        **overrides,
+    )
+    metrics = chosen.about.metrics or None
+    scored = score(directory, metrics, observe=lambda p: tell("scoring", p.scores_done, p.scores))
+    notes += scored.problems
+    if any(summaries(chain) for chain in RunStore.open(directory).chains()):
+        selfeval.evaluate(directory, observe=lambda d, n: tell("self-evaluation", d, n))
+    failures.find(directory, observe=lambda p: tell("failures", p.done, p.rows))
+    told = report(directory, observe=lambda d, n: tell("thumbnails", d, n))
+    return Studied(told, tried_of(gather([directory])), tuple(notes), done.stopped)
+
+
+def _usable(names: Sequence[str]) -> tuple[list[str], list[str]]:
+    """The editors that can be called here, and why the others are left out."""
+    usable, notes = [], []
+    for name in names:
+        lacks = open_editor(name).spec.lacks
+        if lacks:
+            notes.append(f"Left out: {name}. {lacks}")
+        else:
+            usable.append(name)
+    return usable, notes
+
+
+def _announce(
+    directory: str | os.PathLike[str],
+    table: dict[str, Any],
+    budget: float | None,
+    overrides: dict[str, Any],
+) -> None:
+    """Raise SettingsError where money would be spent that nobody has allowed."""
+    if budget is not None:
+        return
+    planned = plan(directory, table, **overrides)
+    price = planned.price
+    if price is None or price.high > 0:
+        cost = "an unknown sum" if price is None else f"about ${price.expected:,.2f}"
+        raise SettingsError(
+            f"{planned.calls:,} calls will cost {cost}. Say how much may be spent, with --budget; "
+            "`convergebench plan` with the same --preset shows the details."
+        )

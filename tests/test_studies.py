@@ -1,0 +1,75 @@
+"""A whole study in one command."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from convergebench.errors import SettingsError, UnknownName
+from convergebench.studies import study
+
+COMMAND = (sys.executable, "-m", "convergebench", "study")
+
+
+def test_nothing_is_spent_that_nobody_has_allowed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("GEMINI_API_KEY", "k")
+    with pytest.raises(SettingsError, match=r"1,200 calls will cost about \$\d+\.\d\d.*--budget"):
+        study(
+            tmp_path / "run",
+            "banana100/small",
+            editors=["gemini:gemini-3-pro-image"],
+            size=64,
+            controls=False,
+        )
+    assert not (tmp_path / "run").exists()
+
+
+def test_a_preset_without_editors_wants_one(tmp_path: Path) -> None:
+    with pytest.raises(SettingsError, match="no editor to study: name one with --editor"):
+        study(tmp_path / "run", "banana100/small")
+    with pytest.raises(UnknownName, match="banana100/smoke"):
+        study(tmp_path / "run", "banana100/smokee")
+
+
+def test_editors_that_cannot_be_called_are_left_out_and_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("CONVERGEBENCH_WEIGHTS", str(tmp_path))
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path))
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    found = study(
+        tmp_path / "run", "banana100/offline", sources=["kokoro"], steps=1, size=32, repeats=1
+    )
+    assert any(note.startswith("Left out: taef2. ") for note in found.notes)
+    assert found.trial is None  # one step is no trial
+    assert "taef2" in str(found)
+
+
+@pytest.mark.slow
+def test_one_command_makes_every_page_and_resumes(tmp_path: Path) -> None:
+    run = tmp_path / "run"
+    told = {**os.environ, "COLUMNS": "200"}
+    arguments = ["banana100/smoke", str(run), "--source", "kokoro", "--size", "96", "--json"]
+    done = subprocess.run([*COMMAND, *arguments], capture_output=True, text=True, env=told)
+    assert done.returncode == 0, done.stderr
+    found = json.loads(done.stdout)
+    pages = run / "report"
+    index = (pages / "index.html").read_text()
+    for page in ("trial.html", "failures.html", "self-evaluation.html"):
+        assert (pages / page).is_file()
+        assert f'href="{page}"' in index
+    cards = {card["metric"]: card for card in found["trial"]["cards"]}
+    # Noise is what ref:banana adds: the estimate of noise notices, the Laplacian takes it for
+    # sharpness.
+    assert cards["sharpness"]["failures_by_arm"]["ref:banana,reasoning=yes · replicate"] == 1
+    assert cards["noise"]["failures_by_arm"]["ref:banana,reasoning=yes · replicate"] == 0
+    again = subprocess.run([*COMMAND, *arguments], capture_output=True, text=True, env=told)
+    assert again.returncode == 0, again.stderr
+    assert json.loads(again.stdout)["trial"] == found["trial"]
