@@ -1,7 +1,7 @@
 """A case with a known answer for a failure detector, and what makes cases harder than they are.
 
-Sources are split into two halves that share none: thresholds are chosen looking at `CHOOSING`,
-error rates are measured on `MEASURING`.
+Sources are split into two halves that share none: thresholds follow the best one on `CHOOSING`,
+error rates are those of `MEASURING`, which is not untouched (see `failures.py`).
 """
 
 from __future__ import annotations

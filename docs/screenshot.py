@@ -1,9 +1,10 @@
 """Takes the README's pictures of the report, with a real browser.
 
-python docs/screenshot.py RUN/report docs/images
+python docs/screenshot.py RUN/report docs/images            (a run of roundtrip-v1)
+python docs/screenshot.py --trial RUN/report docs/images    (a run of banana100/offline)
 
 `report.png` is the top of the first page, `viewer.png` the last step of a drawn source's red ball
-with two editors beside home.
+with two editors beside home; `trial.png` is the top of the trial of the metrics.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ import sys
 from pathlib import Path
 
 from PIL import Image
-from playwright.sync_api import sync_playwright
+from playwright.sync_api import Page, sync_playwright
 
 BROWSER = "/usr/bin/chromium"
 WIDTH = 1280
@@ -22,31 +23,47 @@ EDITORS = ("banana", "latent")
 
 
 def main() -> None:
-    """Open the pages, wait for what they draw, and keep two pictures with few colours."""
-    report, out = Path(sys.argv[1]).resolve(), Path(sys.argv[2])
+    """Open the pages, wait for what they draw, and keep pictures with few colours."""
+    words = [word for word in sys.argv[1:] if word != "--trial"]
+    report, out = Path(words[0]).resolve(), Path(words[1])
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=BROWSER, args=FLAGS)
         page = browser.new_page(viewport={"width": WIDTH, "height": 3000})
-        page.goto((report / "index.html").as_uri())
-        page.wait_for_selector("#panel-1 figure.live .chart svg")
-        page.wait_for_timeout(3000)
-        end = page.evaluate("document.querySelector('#panel-1').getBoundingClientRect().bottom")
-        clip = {"x": 0, "y": 0, "width": WIDTH, "height": end + 24}
-        page.screenshot(path=out / "report.png", clip=clip)
-
-        page.set_viewport_size({"width": WIDTH, "height": 860})
-        address = (report / f"source-{SOURCE}.html").as_uri()
-        page.goto(address)
-        rows = page.evaluate("[...document.querySelectorAll('tr[id]')].map((row) => row.id)")
-        mine = [r for e in EDITORS for r in rows if f"--red-ball--ref-{e}" in r]
-        page.goto(f"{address}#{'+'.join(mine)}/10/side")
-        page.reload()
-        page.wait_for_timeout(2500)
-        page.screenshot(path=out / "viewer.png")
+        names = (_trial if "--trial" in sys.argv else _report)(page, report, out)
         browser.close()
-    for name in ("report.png", "viewer.png"):
+    for name in names:
         image = Image.open(out / name).convert("RGB")
         image.quantize(256, method=Image.Quantize.MEDIANCUT).save(out / name, optimize=True)
+
+
+def _trial(page: Page, report: Path, out: Path) -> list[str]:
+    page.goto((report / "trial.html").as_uri())
+    page.wait_for_timeout(4000)
+    end = page.evaluate("document.querySelector('#gaps').getBoundingClientRect().bottom")
+    page.screenshot(
+        path=out / "trial.png", clip={"x": 0, "y": 0, "width": WIDTH, "height": min(end, 1700)}
+    )
+    return ["trial.png"]
+
+
+def _report(page: Page, report: Path, out: Path) -> list[str]:
+    page.goto((report / "index.html").as_uri())
+    page.wait_for_selector("#panel-1 figure.live .chart svg")
+    page.wait_for_timeout(3000)
+    end = page.evaluate("document.querySelector('#panel-1').getBoundingClientRect().bottom")
+    clip = {"x": 0, "y": 0, "width": WIDTH, "height": end + 24}
+    page.screenshot(path=out / "report.png", clip=clip)
+
+    page.set_viewport_size({"width": WIDTH, "height": 860})
+    address = (report / f"source-{SOURCE}.html").as_uri()
+    page.goto(address)
+    rows = page.evaluate("[...document.querySelectorAll('tr[id]')].map((row) => row.id)")
+    mine = [r for e in EDITORS for r in rows if f"--red-ball--ref-{e}" in r]
+    page.goto(f"{address}#{'+'.join(mine)}/10/side")
+    page.reload()
+    page.wait_for_timeout(2500)
+    page.screenshot(path=out / "viewer.png")
+    return ["report.png", "viewer.png"]
 
 
 if __name__ == "__main__":

@@ -18,8 +18,10 @@ if TYPE_CHECKING:
     from convergebench.agreement import compare_scores
     from convergebench.analysis import analyze
     from convergebench.bundler import bundle
+    from convergebench.dataset import export
     from convergebench.demonstration import demo
     from convergebench.errors import ConvergeBenchError
+    from convergebench.failures import find as find_failures
     from convergebench.frame import Frame
     from convergebench.importer import import_run
     from convergebench.money.spending import spend
@@ -36,8 +38,11 @@ if TYPE_CHECKING:
     from convergebench.runner import run
     from convergebench.runspec import RunSpec
     from convergebench.scorer import score
+    from convergebench.selfeval import evaluate as self_evaluation
     from convergebench.store import RunStore
+    from convergebench.studies import study
     from convergebench.suite import check_suite
+    from convergebench.trial import try_metrics
     from convergebench.unbundler import unbundle
     from convergebench.verifier import verify
 
@@ -52,6 +57,8 @@ _HOME = {
     "compare_scores": "agreement",
     "demo": "demonstration",
     "editor_names": "registry",
+    "export": "dataset",
+    "find_failures": "failures:find",
     "import_run": "importer",
     "open_editor": "registry",
     "open_metric": "registry",
@@ -62,7 +69,10 @@ _HOME = {
     "report": "reporter",
     "run": "runner",
     "score": "scorer",
+    "self_evaluation": "selfeval:evaluate",
     "spend": "money.spending",
+    "study": "studies",
+    "try_metrics": "trial",
     "unbundle": "unbundler",
     "verify": "verifier",
 }
@@ -78,6 +88,8 @@ __all__ = [
     "compare_scores",
     "demo",
     "editor_names",
+    "export",
+    "find_failures",
     "import_run",
     "open_editor",
     "open_metric",
@@ -88,7 +100,10 @@ __all__ = [
     "report",
     "run",
     "score",
+    "self_evaluation",
     "spend",
+    "study",
+    "try_metrics",
     "unbundle",
     "verify",
 ]
@@ -102,4 +117,5 @@ def __getattr__(name: str) -> Any:
     # Lazily, so that `convergebench --help` imports neither numpy nor polars.
     if name not in _HOME:
         raise AttributeError(f"module 'convergebench' has no attribute {name!r}")
-    return getattr(importlib.import_module(f"convergebench.{_HOME[name]}"), name)
+    module, _, called = _HOME[name].partition(":")
+    return getattr(importlib.import_module(f"convergebench.{module}"), called or name)

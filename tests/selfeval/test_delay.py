@@ -96,8 +96,8 @@ def test_the_papers_template_is_sent_word_for_word() -> None:
     text = question("I see {noise}.").text
     assert text == (
         "Below is a reasoning summary from an image editing model. Please identify if the "
-        "reasoning summary mentions that the original image is noisy, pixelated, or contains visible "
-        "artifacts. Output “yes” or “no” only.\nI see {noise}."
+        "reasoning summary mentions that the original image is noisy, pixelated, or contains "
+        "visible artifacts. Output “yes” or “no” only.\nI see {noise}."
     )
     assert template().schema_ is None
 
