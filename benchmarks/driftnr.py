@@ -25,6 +25,7 @@ from collections.abc import Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
 from functools import cache, partial
+from multiprocessing import get_context
 from pathlib import Path
 from typing import Any, Final
 
@@ -204,7 +205,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
     asked = parser.parse_args(arguments)
     metrics = [name for name in asked.metrics.split(",") if _ready(name)]
     listed = cells(asked)
-    with ProcessPoolExecutor(asked.workers) as pool:
+    # A fork would inherit OpenCV's threads' locks, not its threads.
+    with ProcessPoolExecutor(asked.workers, get_context("spawn")) as pool:
         found = list(zip(listed, pool.map(partial(tried, metrics=metrics), listed), strict=True))
     table = trial_table(found)
     failures: list[dict[str, Any]] = [

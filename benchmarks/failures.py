@@ -3,11 +3,9 @@
     python -m benchmarks.failures [--write] [--level image] [--detector NAME] [--photographs]
 
 Positives and negatives are made from drawn sources, with a nuisance on top (little noise, JPEG,
-slight blur, small colour shift). Thresholds follow the best one on one half of the sources, and the
-rates are those of the other half; no source is in both (`failure_case.py`). But wrong answers of the
-measuring half were looked at while the image-level detectors were made (docs/guides/failures.md says
-which changed), so its rates are too good; photographs are the fairer test. What a detector
-could not measure counts as not found. `--write` stores the rates where the package shows them.
+slight blur, small colour shift). Thresholds were chosen on twelve sources; the rates are those of
+five others, which nobody had looked at before (`failure_case.py`). What could not be measured
+counts as not found. `--write` stores the rates where the package shows them.
 With `--photographs`, and where the data folder is present, the same cases are made from photographs
 and only printed. Mirrors and turns are also tried through noise of rising strength.
 """
@@ -110,7 +108,7 @@ def table(title: str, detectors: dict[str, Detector], chosen: dict[str, list[See
             )
         )  # fmt: skip
     columns = (
-        "detector", "threshold", "best on other half", "positives", "negatives", "precision",
+        "detector", "threshold", "best on the others", "positives", "negatives", "precision",
         "recall", "false alarms", "not measured",
     )  # fmt: skip
     return Table(title, columns, rows)
@@ -151,7 +149,7 @@ def write(rates: dict[str, dict[str, Any]]) -> Path:
     merged = {name: rate for name, rate in (kept | rates).items() if name in known}
     lines = [
         "# Written by `python -m benchmarks.failures --write`: how often each detector was wrong",
-        "# on constructed cases of the measuring half of the drawn sources. Do not edit.",
+        "# on constructed cases of five sources that no threshold was chosen on. Do not edit.",
     ]
     for name in sorted(merged, key=known.index):
         lines.append(f"\n[{name}]")

@@ -54,6 +54,8 @@ def test_every_preset_opens_and_only_asks_for_what_there_is(suite: Suite) -> Non
         assert preset.about.title
         assert spec_of(name).keys(suite)
         assert set(preset.about.metrics) <= set(installed("metrics"))
+        # Without these a report of the study has no editor to rank.
+        assert {"psnr", "ssim"} <= set(preset.about.metrics)
 
 
 def test_the_papers_design_is_280_chains_and_28000_images(suite: Suite) -> None:

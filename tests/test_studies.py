@@ -7,10 +7,13 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from convergebench.errors import SettingsError, UnknownName
+from convergebench.presets import open_preset
+from convergebench.runner import run
 from convergebench.studies import study
 
 COMMAND = (sys.executable, "-m", "convergebench", "study")
@@ -28,7 +31,21 @@ def test_nothing_is_spent_that_nobody_has_allowed(
             size=64,
             controls=False,
         )
+    with pytest.raises(SettingsError, match="1,200 calls will cost"):  # the controls are free
+        study(tmp_path / "run", "banana100/small", editors=["gemini:gemini-3-pro-image"], size=64)
     assert not (tmp_path / "run").exists()
+
+
+@pytest.mark.usefixtures("test_plugin")
+def test_an_editor_of_unknown_price_is_run_first_and_studied_then(tmp_path: Path) -> None:
+    path, editor = tmp_path / "run", "scripted,price=unknown"
+    wish: dict[str, Any] = {"sources": ["kokoro"], "steps": 1, "size": 32, "repeats": 1}
+    for budget in (None, 5.0):
+        with pytest.raises(SettingsError, match=f"the price of {editor} is unknown, so"):
+            study(path, "banana100/small", editors=[editor], budget=budget, **wish)
+    assert not path.exists()
+    run(path, {**open_preset("banana100/small").table, "editors": [editor]}, **wish)
+    assert study(path, "banana100/small", editors=[editor], **wish).report.path.is_file()
 
 
 def test_a_preset_without_editors_wants_one(tmp_path: Path) -> None:

@@ -23,6 +23,7 @@ from convergebench.scorer import score
 from convergebench.selfeval.evaluation import summaries
 from convergebench.store import RunStore
 from convergebench.table import Table
+from convergebench.wording import in_order
 
 Observe = Callable[[str, int, int], None]
 """Told the part that is being done, how much of it is done, and how much there is."""
@@ -140,9 +141,16 @@ def _announce(
         return
     planned = plan(directory, table, **overrides)
     price = planned.price
-    if price is None or price.high > 0:
-        cost = "an unknown sum" if price is None else f"about ${price.expected:,.2f}"
+    unknown = [row.editor for row in planned.rows if row.price is None]
+    if unknown:  # no budget could be held: `run` refuses one
         raise SettingsError(
-            f"{planned.calls:,} calls will cost {cost}. Say how much may be spent, with --budget; "
-            "`convergebench plan` with the same --preset shows the details."
+            f"the price of {in_order(unknown)} is unknown, so no budget can be held. Walk its "
+            "chains with `convergebench run` and the same --preset, in a directory of its own; "
+            "then `convergebench study` on that directory does the rest."
+        )
+    if price is not None and price.high > 0:
+        paid = sum(row.calls for row in planned.rows if row.price and row.price.high > 0)
+        raise SettingsError(
+            f"{paid:,} calls will cost about ${price.expected:,.2f}. Say how much may be spent, "
+            "with --budget; `convergebench plan` with the same --preset shows the details."
         )

@@ -196,6 +196,9 @@ def test_wrong_wishes_are_one_sentence(tmp_path: Path) -> None:
         export(run, run / "out")
     with pytest.raises(InputError, match="is not a folder"):
         export(run, tmp_path / "no" / "out")
+    for nameless in (".", "", "/", tmp_path / ".."):
+        with pytest.raises(InputError, match="is no name of a folder to be made"):
+            export(run, nameless)
     (tmp_path / "out").mkdir()
     export(run, tmp_path / "out")
     assert "exists and is no empty folder" in complaint(cb("export", run, tmp_path / "out"))

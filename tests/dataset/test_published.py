@@ -28,6 +28,11 @@ from tests.dataset.made import Made, Walk, make_run, odd_run, png
         ("C:\\Users\\ada\\x.png", "…/x.png"),
         ("key sk-abcdefghijklmnopqrstuvwx is wrong", "key <key> is wrong"),
         ("Authorization: Bearer abcdefghijklmnop1234", "Authorization: <key>"),
+        ("key 01234567-89ab-cdef-0123-456789abcdef:0123456789abcdef0123456789abcdef no",
+         "key <key> no"),
+        ("xai-abcdefghijklmnopqrst, ghp_abcdefghijklmnopqrstuv", "<key>, <key>"),
+        ('{"api_key": "abcdef0123456789"}', '{"<key>"}'),
+        ("file:///home/ada/x.png is gone", "…/x.png is gone"),
         ("a/b, 1/2 and/or https://h.test/tmp/x.png", "a/b, 1/2 and/or https://h.test/tmp/x.png"),
     ],
 )  # fmt: skip
@@ -62,7 +67,7 @@ def test_no_secret_reaches_the_folder(tmp_path: Path, monkeypatch: pytest.Monkey
     call = Call(
         parameters={"image": signed, "deep": [{"path": path}]}, reasoning=f"I used {secret}.",
         session={"url": signed}, task={"poll": signed}, request_id=secret,
-        effective_prompt=f"{secret}!", caveats=(path,), usage={secret: 1},
+        effective_prompt=f"{secret}!", caveats=(path,), usage={secret: 1}, model=path,
     )  # fmt: skip
     more = {"call": call, "detail": f"{secret} at {path}", "prompt": f"Use {secret}."}
     walk = Walk(editor="folder:/home/ada/private", first=png(0))
@@ -72,14 +77,14 @@ def test_no_secret_reaches_the_folder(tmp_path: Path, monkeypatch: pytest.Monkey
     (chain,) = store.chains()
     store.add_scores(rows_frame([(chain.key.id, 1, "m", "1", "none", "all", None, path)]))  # type: ignore[list-item]
     result = export(run, tmp_path / "out", form="both")
-    assert result.cleaned == 10
+    assert result.cleaned == 11
     assert any("folder:/home/ada/private" in note for note in result.notes)
     for file in (tmp_path / "out").rglob("*"):
         data = file.read_bytes() if file.is_file() else b""
         for word in (secret, "X-Goog-Signature", "private/x.png", str(tmp_path)):
             assert word.encode() not in data, (file, word)
     card = (tmp_path / "out" / "README.md").read_text()
-    assert "From 10 texts a secret" in card
+    assert "From 11 texts a secret" in card
     import_run(tmp_path / "out", tmp_path / "back")
     (back,) = RunStore.open(tmp_path / "back").chains()
     assert back.steps[0].detail == "<SHOP_API_KEY> at …/x.png"
@@ -116,3 +121,25 @@ def test_a_licence_the_hub_does_not_know_is_named(tmp_path: Path) -> None:
     text = (tmp_path / "none" / "README.md").read_text()
     assert "license: unknown" in text
     assert "No licence was given" in text
+
+
+def test_a_licence_is_held_against_those_of_the_sources(tmp_path: Path) -> None:
+    run = odd_run(tmp_path / "run")
+    notes = export(run, tmp_path / "own", licence="cc-by-4.0").notes
+    assert any("(a | licence, of its own): look whether" in note for note in notes), notes
+    assert not any("look whether" in note for note in export(run, tmp_path / "none").notes)
+
+
+def test_a_card_says_of_imported_pictures_only_what_is_known(tmp_path: Path) -> None:
+    pictures = tmp_path / "pictures"
+    pictures.mkdir()
+    for step in range(3):
+        (pictures / f"fog_step_{step}.png").write_bytes(png(step))
+    import_run(pictures, tmp_path / "run")
+    export(tmp_path / "run", tmp_path / "out")
+    card = (tmp_path / "out" / "README.md").read_text()
+    assert "The pictures were made elsewhere and imported." in card
+    assert "between the steps is not known" in card
+    assert "Nothing was resized" not in card
+    export(odd_run(tmp_path / "walked"), tmp_path / "other")
+    assert "Nothing was resized" in (tmp_path / "other" / "README.md").read_text()

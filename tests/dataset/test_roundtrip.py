@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import hashlib
 import shutil
+import tarfile
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, get_args
@@ -13,7 +15,7 @@ from hypothesis import strategies as st
 
 from convergebench.chain import Call, Chain, Outcome, Settings, Step
 from convergebench.dataset import export
-from convergebench.errors import ImportProblem, InputError
+from convergebench.errors import ConvergeBenchError, ImportProblem, InputError
 from convergebench.importer import import_run
 from convergebench.runner import run
 from convergebench.scorer import score
@@ -218,23 +220,16 @@ def test_what_was_altered_is_refused(tmp_path: Path, form: str) -> None:
 
 
 def test_a_dataset_that_lies_is_refused(tmp_path: Path) -> None:
-    import hashlib
-
     import polars as pl
 
     out = tmp_path / "out"
     export(odd_run(tmp_path / "run"), out)
     shard = out / "frames" / "frames-00000.parquet"
-    frames, listed = pl.read_parquet(shard), sums(out)
+    frames = pl.read_parquet(shard)
 
     def lie(rows: pl.DataFrame, match: str) -> None:
         rows.write_parquet(shard)
-        digest = hashlib.sha256(shard.read_bytes()).hexdigest()
-        lines = [
-            f"{digest}  {line[66:]}" if line.endswith(shard.name) else line
-            for line in listed.splitlines()
-        ]
-        (out / "SHA256SUMS").write_text("\n".join(lines) + "\n")
+        seal(out)
         with pytest.raises(ImportProblem, match=match):
             import_run(out, tmp_path / "back")
         assert not (tmp_path / "back").exists()
@@ -248,7 +243,74 @@ def test_a_dataset_that_lies_is_refused(tmp_path: Path) -> None:
     lie(frames.with_columns(outcome=pl.lit("splendid")), "no record of ours")
     lie(frames.with_columns(line=pl.col("line").clip(0, 2)), "there twice")
     lie(frames.drop("line"), "no record of ours")
+    lie(frames.drop("image"), "has no column of pictures")
+    lie(frames.with_columns(image=pl.lit(b"x")), "has no column of pictures")
     lie(frames.with_columns(image=pl.lit(None, frames.schema["image"])), "lacks .* picture")
+
+
+@pytest.mark.parametrize(
+    ("file", "before", "after", "match"),
+    [
+        ("dataset.json", '"format": 1,\n  "suite"', '"format": 9,\n  "suite"', "has format 9"),
+        ("dataset.json", '"suite": "odd@3"', '"suite": "even@3"', "with another suite"),
+        ("suite.json", "Copy the picture.", "Paint the picture.", "with another suite"),
+        ("headers.jsonl", '"cycle":"copy@1"', '"cycle":"other@1"', "no cycle called 'other'"),
+    ],
+)
+def test_records_that_make_no_run_are_refused(
+    tmp_path: Path, file: str, before: str, after: str, match: str
+) -> None:
+    out = tmp_path / "out"
+    export(odd_run(tmp_path / "run"), out)
+    path = out / "convergebench" / file
+    text = path.read_text()
+    assert before in text
+    path.write_text(text.replace(before, after))
+    seal(out)
+    with pytest.raises(ConvergeBenchError, match=match):
+        import_run(out, tmp_path / "back")
+    assert not (tmp_path / "back").exists()
+
+
+def _link(name: str) -> tarfile.TarInfo:
+    member = tarfile.TarInfo(name)
+    member.type, member.linkname = tarfile.SYMTYPE, "/etc/hostname"
+    return member
+
+
+def _large(name: str) -> tarfile.TarInfo:
+    member = tarfile.TarInfo(name)
+    member.size = 2**42
+    return member
+
+
+def _sparse(name: str) -> tarfile.TarInfo:
+    member = _large(name)
+    member.type, member.size = tarfile.GNUTYPE_SPARSE, 0
+    return member
+
+
+@pytest.mark.parametrize("member", [_link("a.png"), _large("a.png"), _sparse("a.png")])
+def test_members_of_a_shard_that_are_no_plain_files_are_refused(
+    tmp_path: Path, member: tarfile.TarInfo
+) -> None:
+    out = tmp_path / "out"
+    export(odd_run(tmp_path / "run"), out, form="webdataset")
+    shard = out / "webdataset" / "frames" / "frames-00000.tar"
+    shard.write_bytes(member.tobuf(tarfile.GNU_FORMAT) + shard.read_bytes())
+    seal(out)
+    with pytest.raises(ImportProblem, match=r"'a\.png' is no plain file"):
+        import_run(out, tmp_path / "back")
+    assert not (tmp_path / "back").exists()
+
+
+def seal(out: Path) -> None:
+    """Bring the checksums up to date, as somebody who lies would."""
+    lines = []
+    for line in sums(out).splitlines():
+        digest = hashlib.sha256((out / line[66:]).read_bytes()).hexdigest()
+        lines.append(f"{digest}  {line[66:]}\n")
+    (out / "SHA256SUMS").write_text("".join(lines))
 
 
 def test_a_copy_elsewhere_is_the_same(tmp_path: Path) -> None:

@@ -59,6 +59,15 @@ def test_runs_that_never_notice_are_censored_and_counted() -> None:
     assert (never.mean, never.label) == (None, "> 40")
 
 
+def test_no_chain_counts_as_followed_further_than_it_was_judged() -> None:
+    silent = followed([False] * 40, [False] * 5 + [None] * 35)
+    assert delay([silent], "judge").label == "> 5"
+    # Noticed at 3 and read to 40; those that were followed to 10 only say nothing of step 40.
+    short = [followed([False] * 10, [False] * 10, repeat) for repeat in (1, 2)]
+    found = delay([followed([False] * 40, first_yes(3)), *short], "judge")
+    assert (found.median, found.horizon) == (None, 10)
+
+
 def test_a_step_without_an_answer_is_neither_yes_nor_no() -> None:
     chain = followed([False] * 4, [False, None, True, None])
     assert chain.delay("judge") == (3, True)

@@ -70,6 +70,10 @@ def test_no_letter_is_lost(text: str) -> None:
         "There is no bird here, but the background shows compression artefacts.",
         "**Noise**\nColourful static covers the wall.",
         "The colours are fine; blotchy patches are not.",
+        "No text is visible, the image is noisy.",
+        "It does not have noise, but pixelation.",
+        "It is not sharp, grainy, and pale.",
+        "No blur, no banding, there are artifacts.",
     ],
 )
 def test_damage_that_is_mentioned_is_found(text: str) -> None:
@@ -89,6 +93,10 @@ def test_damage_that_is_mentioned_is_found(text: str) -> None:
         "The output isn’t pixelated.",
         "A static pose.",
         "The denoised look is kept.",
+        "I must reproduce it without any blur, noise, or artifacts.",
+        "The image is free of noise, visible banding and pixelation.",
+        "It does not show noise, grain, or compression artefacts.",
+        "Ancient artifacts stand in a glass case.",
     ],
 )
 def test_what_is_denied_or_innocent_is_not(text: str) -> None:
@@ -97,4 +105,4 @@ def test_what_is_denied_or_innocent_is_not(text: str) -> None:
 
 def test_the_words_are_told_once_each() -> None:
     assert mentions_damage("Noise here. Noise there. Artifacts too.") == ("noise", "artifacts")
-    assert words().version == 1
+    assert words().version == 2

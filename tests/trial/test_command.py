@@ -201,3 +201,11 @@ def test_a_program_that_is_not_there(tmp_path: Path) -> None:
     (tmp_path / "plain.txt").write_text("x")
     with pytest.raises(InputError, match="there is no program"):
         measure(own(str(tmp_path / "plain.txt")), three(tmp_path))
+
+
+def test_a_child_that_is_left_behind_holds_nothing_up(tmp_path: Path) -> None:
+    text = "sleep 45 & while read path; do echo 1; done"
+    began = time.monotonic()
+    found = measure(own(f"sh -c {text!r}"), three(tmp_path), patience=30)
+    assert found == {"h0": 1.0, "h1": 1.0, "h2": 1.0}
+    assert time.monotonic() - began < 15

@@ -54,6 +54,7 @@ def test_repeats_are_averaged_over_those_that_have_both_frames_and_kept_one_by_o
     assert trial.individual["repeat"].to_list() == [0, 1]
     assert trial.individual["gap"].to_list() == [pytest.approx(-10), pytest.approx(4)]
     assert trial.card("up").nulls == 2
+    assert any(c.startswith("1 of its 1 mean gap lacks a repeat") for c in trial.card("up").caveats)
 
 
 def test_a_gap_of_zero_is_a_failure_even_where_the_mean_of_floats_misses_it() -> None:
@@ -204,6 +205,28 @@ def test_without_a_range_the_datas_own_is_taken_and_told() -> None:
     assert (card.low, card.high, card.outside) == (9, 40, 0)
     assert gap(trial, "own", "s", 5)["gap"] == pytest.approx(-10 / 31 * 100)
     assert any("No range was given" in text for text in card.caveats)
+
+
+@pytest.mark.parametrize("absurd", [1e10, -1e10, 1e300, -1e300])
+def test_one_absurd_score_does_not_turn_the_others_into_ties(absurd: float) -> None:
+    falls: list[float | None] = [*falling(9, 0.1, 20)]
+    broken = [*falls[:6], absurd, *falls[7:]]  # frame 7, which no gap looks at
+    trial = judge(
+        material({("m", "a", "s", 0): falls, ("m", "a", "t", 0): broken}, [Tried("m")]), [5, 10, 20]
+    )
+    card = trial.card("m")
+    assert card.verdict == "fully succeeds"
+    assert (card.low, card.high) == pytest.approx((7.1, 9))
+    assert gap(trial, "m", "s", 20)["gap"] == pytest.approx(-100)
+    assert card.outside == 1
+    assert any(c.startswith("1 score of 40 lies outside its range") for c in card.caveats)
+
+
+def test_a_score_that_the_scale_cannot_hold_is_no_score() -> None:
+    trial = judge(material({("up", "a", "s", 0): [9.0, 8, 1.7e308, 6, 5]}, [UP]), [3, 5])
+    card = trial.card("up")
+    assert (card.verdict, card.nulls) == ("incomplete", 1)
+    assert trial.single["value"].to_list() == [9, 8, None, 6, 5]
 
 
 def test_scores_outside_the_range_are_kept_and_counted() -> None:

@@ -169,6 +169,17 @@ def test_agreement_is_spearman_within_chains_over_sources() -> None:
     assert (people.other, people.kind, people.spearman.value) == ("r.csv", "ratings", 1)
 
 
+def test_a_witness_that_is_not_a_number_takes_no_part() -> None:
+    chains = {("up", "a", "s", 0): falling(9, 1, 6)}
+    told = [-1.0, math.nan, -3, -4, -5, -math.inf]
+    trial = judge(
+        material(chains, [Tried("up", typical=(0, 10))], references={("psnr", "a", "s", 0): told}),
+        [5],
+    )
+    (agreement,) = trial.card("up").agreement
+    assert agreement.spearman.value == pytest.approx(1)
+
+
 def test_a_constant_score_agrees_with_nothing_and_a_constant_witness_says_nothing() -> None:
     assert spearman(np.array([1.0, 1, 1]), np.array([1.0, 2, 3])) == 0
     assert spearman(np.array([1.0, 2, 3]), np.array([1.0, 1, 1])) is None

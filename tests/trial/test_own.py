@@ -113,6 +113,23 @@ def test_missing_numbers_are_nulls_and_rows_of_no_frame_are_told(run: Path, tmp_
     assert "the first in line 3" in " ".join(trial.notes)
 
 
+def test_frames_that_a_table_says_nothing_of_are_counted(run: Path, tmp_path: Path) -> None:
+    rows = [(chain, step, 100 - step) for chain, _, _, _, step, _, _ in frames(run)]
+    kept = [row for row in rows if row[1] in (1, 3, 5)]
+    card = alone(run, write(tmp_path / "few.csv", "chain,step,score", kept)).card("few")
+    assert card.verdict == "fully succeeds"
+    whole = alone(run, write(tmp_path / "all.csv", "chain,step,score", rows))
+    assert whole.card("all").nulls == 0
+    lacking = pl.col("step").is_in([2, 4]) & pl.col("arm").is_in(whole.arms)
+    assert card.nulls == len(whole.single.filter(lacking)) > 0
+
+
+def test_a_file_named_like_a_key_does_not_make_the_key_its_score(run: Path, tmp_path: Path) -> None:
+    rows = [(chain, step, 100 - step) for chain, _, _, _, step, _, _ in frames(run)]
+    path = write(tmp_path / "step.csv", "chain,step,score", rows)
+    assert alone(run, path).card("step").verdict == "fully succeeds"
+
+
 def test_what_is_wrong_with_a_table_is_one_sentence(run: Path, tmp_path: Path) -> None:
     chain = frames(run)[0][0]
 

@@ -54,6 +54,17 @@ _TABLES: Final = {
     "scores": "every score with its note, and the floor: pairs of different sources",
 }
 
+WALKED: Final = (
+    "A chain walks one source through a cycle of edits with one editor; each frame, in the bytes "
+    "that came back, is the next input (`inputs` says what was sent). Nothing was resized, "
+    "re-encoded or converted on the way."
+)
+IMPORTED: Final = (
+    "A chain is one source that was taken through a cycle of edits with one editor. The pictures "
+    "were imported: their bytes are as they were found, and whether they were resized, re-encoded "
+    "or converted between the steps is not known, nor what is not in the columns."
+)
+
 Tables = Mapping[str, Sequence[Column]]
 
 
@@ -138,6 +149,8 @@ def _about(store: RunStore, result: Exported) -> str:
     census = result.census
     suite = store.suite
     described = f" {_plain(suite.description)}" if suite.description else ""
+    if store.info.imported:
+        described += " The pictures were made elsewhere and imported."
     when = f" It was made between {census.begun} and {census.ended}." if census.begun else ""
     return (
         f"Pictures that image editors were asked to edit again and again: "
@@ -234,9 +247,7 @@ def _origins(store: RunStore, result: Exported) -> list[str]:
         "## Sources and their licences",
         _table(("source", "what", "licence", "made by"), rows),
         "## How it was made",
-        "A chain walks one source through a cycle of edits with one editor; each frame, in the "
-        "bytes that came back, is the next input. Nothing was resized, re-encoded or converted on "
-        "the way.",
+        IMPORTED if store.info.imported else WALKED,
         _table(("cycle", "kind", "chains", "prompts (first phrasing)"), cycles),
         f"Settings (chains): {_plain(settings)}. Repeats: {result.census.repeats}. Prepared with "
         f"ConvergeBench {version('convergebench')}.",

@@ -14,12 +14,14 @@ from convergebench.errors import scrub
 
 _KEYS: Final = re.compile(
     r"\b(?:sk-[A-Za-z0-9_-]{16,}|hf_[A-Za-z0-9]{16,}|r8_[A-Za-z0-9]{16,}|AIza[A-Za-z0-9_-]{30,}"
-    r"|Bearer\s+[A-Za-z0-9._~+/-]{16,}=*)"
+    r"|Bearer\s+[A-Za-z0-9._~+/-]{16,}=*|xai-[A-Za-z0-9_-]{16,}|gh[pousr]_[A-Za-z0-9]{20,}"
+    r"|gsk_[A-Za-z0-9]{16,}|AKIA[A-Z0-9]{16}\b|[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}:[0-9a-f]{32}"
+    r"|(?i:api[_-]?key|access[_-]?token|client[_-]?secret)[\"']?\s*[=:]\s*[\"']?[A-Za-z0-9_.~+/-]{12,}=*)"
 )
 _ADDRESS: Final = re.compile(r"\b(https?)://(?:[^\s/@\"'<>]+@)?([^\s?#\"'<>]+)(\?[^\s\"'<>]*)?")
 _SIGNED: Final = re.compile(r"(?i)[?&][^=&]*(sig|token|key|cred|secret|expire|policy|auth)[^=&]*=")
 _PATH: Final = re.compile(
-    r"(?<![\w:/.~-])(?:/(?:home|Users|root|tmp|private|var|mnt|media|opt|srv|work|workspace|data"
+    r"(?<![\w:/.~-])(?:(?:file://)?/(?:home|Users|root|tmp|private|var|mnt|media|opt|srv|work|workspace|data"
     r"|scratch|Volumes|usr)/|~/|[A-Za-z]:\\)[^\s\"'<>,;:()\[\]{}]*"
 )
 _T = TypeVar("_T")
@@ -47,7 +49,7 @@ class Cleaner:
         """A record as it may be published, without what is left out of a dataset."""
         call, before = step.call, self.cleaned
         told = Call(
-            model=call.model,
+            model=None if call.model is None else self.report(call.model),
             request_id=self.said(call.request_id),
             effective_prompt=self.said(call.effective_prompt),
             parameters=self.data(call.parameters),

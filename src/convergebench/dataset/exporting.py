@@ -11,6 +11,7 @@ import hashlib
 import json
 import os
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -39,7 +40,7 @@ from convergebench.importer.datasetfiles import (
 )
 from convergebench.importer.making import MARK, making
 from convergebench.store import RunStore
-from convergebench.suite import Source, region_box
+from convergebench.suite import Source, Suite, region_box
 from convergebench.wording import counted, shown
 
 if TYPE_CHECKING:
@@ -47,6 +48,7 @@ if TYPE_CHECKING:
 
 FORMS: Final = ("parquet", "webdataset", "both")
 UNKNOWN: Final = "unknown"
+_FREE: Final = ("cc0-1.0", "public domain")
 MOST_SCORES: Final = 1000
 """Scores of a frame that get a column of their own; beyond, they are only in the scores' table."""
 
@@ -146,6 +148,7 @@ class _Export:
                 f"Editors are called by a path of a machine, which is part of their chains' names "
                 f"and was kept: {shown(editors)}"
             )
+        result.notes += _to_look_at(self._store.suite, result)
         present = {name: columns for name, columns in tables.items() if result.rows[name]}
         for table, sinks in self._into.items():
             for sink in sinks:
@@ -184,14 +187,15 @@ class _Export:
         row = {**shared, **first, **_home(cycle, 0), **measured.get(0, {})}
         self._add("frames", f"{_plain(key.id)}/{0:05d}", row, chain.source)
         last = {step.step: line for line, step in enumerate(chain.steps)}
-        for line, recorded in enumerate(chain.steps):
-            step = self._cleaner.step(recorded)
+        steps = tuple(map(self._cleaner.step, chain.steps))
+        for line, step in enumerate(steps):
             row = {**shared, "line": line + 1, **step_row(step)}
             row |= _asked(cycle, source, step.step) | measured.get(step.step, {})
             counts = last[step.step] == line
             sample = f"{_plain(key.id)}/{step.step:05d}" + ("" if counts else f"-{line + 1}")
             self._add("frames" if counts else "superseded", sample, row, step.frame)
-        self._result.census.take(chain)
+        version = header.editor_version
+        self._result.census.take(replace(chain, editor_version=version, steps=steps))
         return header.model_dump_json()
 
     def _add(self, table: str, key: str, row: dict[str, Any], ref: FrameRef | None) -> None:
@@ -319,6 +323,26 @@ class _Scores:
                 column = score_column(metric, which, against, where).name
                 found.setdefault(step, {})[column] = value
         return found
+
+
+def _to_look_at(suite: Suite, result: Exported) -> list[str]:
+    """What only whoever publishes can decide, a sentence each."""
+    notes = []
+    named = [s for s in suite.source if holds_path(" ".join(filter(None, (s.file, s.truth))))]
+    if named:
+        notes.append(
+            "The suite has files at a path of a machine, which is part of its content and was "
+            f"kept: {shown([source.name for source in named])}"
+        )
+    used = {s.licence for s in suite.source if s.name in result.census.sources}
+    own = result.licence.lower()
+    others = sorted(text for text in used if text.lower() not in (own, *_FREE))
+    if result.licence != UNKNOWN and others:
+        notes.append(
+            f"Sources are under licences of their own ({shown(others)}): look whether they may be "
+            f"published under {result.licence}"
+        )
+    return notes
 
 
 def _files(folder: Path) -> Iterator[tuple[str, Path]]:

@@ -40,7 +40,9 @@ SOURCE: Final = "source"
 LEFT_OUT: Final = (
     "call.session and call.task, which may hold addresses that open for whoever has them",
     "call.ledger, ledger.jsonl, sessions.jsonl and spec.json: of the machine that made the run",
-    "imports/, failures/, findings.json and report/: made again by their commands",
+    "imports/ and judgements/: what an import has read, and answers of judges",
+    "failures/, trial/, self-evaluation.json, findings.json and report/: made again by their "
+    "commands",
 )
 """What of a run is not in a dataset made from it."""
 

@@ -31,6 +31,8 @@ def making(path: Path) -> Iterator[Path]:
         StoreBusy: Another process is making the same folder.
         StoreFull: The disk is.
     """
+    if path.name in ("", ".."):  # it is renamed at the end, and nobody's shell must be in it
+        raise InputError(f"'{path}' is no name of a folder to be made. Name one, as in my-folder.")
     part = path.with_name(path.name + ".part")
     _require_place(path, part)
     try:

@@ -172,7 +172,6 @@ def delay(
     told = [one for one in (chain.delay(by) for chain in chains) if one is not None]
     when = [step for step, noticed in told if noticed]
     horizon = max((step for step, _ in told), default=0)
-    longest = max((chain.read[-1].step for chain in chains if chain.read), default=0)
     curve = survival([float(step) for step, _ in told], [noticed for _, noticed in told])
     return Delay(
         editor=editor, variant=variant, source=source, by=by,
@@ -180,7 +179,7 @@ def delay(
         mean=statistics.fmean(when) if when else None,
         sd=statistics.stdev(when) if len(when) > 1 else None,
         median=curve.median if curve else None,
-        horizon=max(horizon, longest),
+        horizon=horizon,
     )  # fmt: skip
 
 

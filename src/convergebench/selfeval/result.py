@@ -61,7 +61,7 @@ class Delay(Record):
         noticed: Those that mention damage at some step; the others are censored.
         mean, sd: Over those that do; the standard deviation has n − 1 and needs two.
         median: Kaplan-Meier median over all of them; null where fewer than half notice.
-        horizon: How far the longest was followed.
+        horizon: How far the longest was followed: to where it notices, or to its last verdict.
     """
 
     editor: str

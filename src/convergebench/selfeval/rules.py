@@ -14,7 +14,17 @@ from importlib import resources
 from typing import Final
 
 _SENTENCES: Final = re.compile(r"(?<=[.!?…])\s+|\n+")
-_CLAUSES: Final = re.compile(r"\s*(?:[,;:—–]| but | yet | although | though | however )\s*", re.I)
+_CLAUSES: Final = re.compile(
+    r"\s*(?P<mark>[,;:—–]| but | yet | although | though | however )\s*", re.I
+)
+_ITEM: Final = 4
+"""Words that one more thing of a list has at most: "noise, visible banding, or artifacts"."""
+_STATES: Final = re.compile(
+    r"\b(?:i|it|they|he|this|that|these|those|there|the|is|are|was|were|has|have|shows?|looks?|"
+    r"seems?|appears?|contains?|i['’]ll|it['’]s|but|yet|although|though|however)\b",
+    re.IGNORECASE,
+)
+"""Words that begin a statement of its own: a denial before the comma does not reach over it."""
 
 
 @dataclass(frozen=True)
@@ -24,6 +34,7 @@ class Words:
     version: int
     damage: re.Pattern[str]
     denials: re.Pattern[str]
+    of_lists: re.Pattern[str]
     innocent: re.Pattern[str]
 
 
@@ -32,20 +43,44 @@ def words() -> Words:
     """The list of words that comes with the package."""
     path = resources.files("convergebench.selfeval") / "words.toml"
     told = tomllib.loads(path.read_text("utf-8"))
-    return Words(told["version"], *(_any(told[n]) for n in ("damage", "denials", "innocent")))
+    names = ("damage", "denials", "of_lists", "innocent")
+    return Words(told["version"], *(_any(told[name]) for name in names))
 
 
 def mentions_damage(reasoning: str) -> tuple[str, ...]:
-    """The words of a summary that say that the given image is damaged; none means no."""
+    """The words of a summary that say that the given image is damaged; none means no.
+
+    A denial holds for its clause, and for all of a list: "without blur, noise or artifacts".
+    """
     known = words()
     found: list[str] = []
     for sentence in _SENTENCES.split(reasoning):
-        for clause in _CLAUSES.split(sentence):
-            plain = known.innocent.sub(" ", clause)
-            for hit in known.damage.finditer(plain):
-                if not known.denials.search(plain[: hit.start()]):
-                    found.append(hit[0].lower())
+        mark, denied = "", False
+        for part in _parts(sentence):
+            clause = known.innocent.sub(" ", part.text)
+            more = mark == "," and len(clause.split()) <= _ITEM and not _STATES.search(clause)
+            listed = denied and more
+            hits = list(known.damage.finditer(clause))
+            told = [h for h in hits if not (listed or known.denials.search(clause[: h.start()]))]
+            found += [hit[0].lower() for hit in told]
+            # What is denied of one thing may be denied of more; "not sharp, grainy" is no list.
+            denied = listed or len(told) < len(hits) or bool(known.of_lists.search(clause))
+            mark = part.mark
     return tuple(dict.fromkeys(found))
+
+
+@dataclass(frozen=True)
+class _Part:
+    """A clause, and the mark that ends it."""
+
+    text: str
+    mark: str
+
+
+def _parts(sentence: str) -> list[_Part]:
+    # `split` answers clause, mark, clause, mark … clause.
+    pieces = [*_CLAUSES.split(sentence), ""]
+    return [_Part(t, m.strip().lower()) for t, m in zip(pieces[::2], pieces[1::2], strict=True)]
 
 
 def _any(listed: list[str]) -> re.Pattern[str]:

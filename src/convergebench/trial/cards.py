@@ -108,6 +108,7 @@ def card_of(
         caveats=(
             *_on_scores(scale, nulls, outside, len(values)),
             *_on_extent(sources, verdict, failed, incomplete, doubtful),
+            *_on_repeats(gaps, scores),
             *_on_robustness(verdict, sensitivity, content),
             *_on_agreement(agreement),
         ),
@@ -164,7 +165,7 @@ def _on_scores(scale: Scale, nulls: int, outside: int, count: int) -> list[str]:
     if outside:
         found.append(
             f"{counted(outside, 'score')} of {count:,} {'lies' if outside == 1 else 'lie'} outside "
-            f"its typical range, {scale.low:g} to {scale.high:g}."
+            f"its {'typical ' * scale.given}range, {scale.low:g} to {scale.high:g}."
         )
     if nulls:
         found.append(f"It gave no score to {counted(nulls, 'frame')} of {count:,}.")
@@ -185,6 +186,19 @@ def _on_extent(
             "where full-reference metrics see no loss since frame 1 either."
         )
     return found
+
+
+def _on_repeats(gaps: pl.DataFrame, scores: pl.DataFrame) -> list[str]:
+    """A sentence where a mean over repeats lacks some: those that broke off may not be alike."""
+    planned = scores.group_by("arm", "source").agg(planned=pl.col("repeat").n_unique())
+    known = gaps.filter(pl.col("repeats") > 0).join(planned, on=["arm", "source"])
+    fewer = len(known.filter(pl.col("repeats") < pl.col("planned")))
+    if not fewer:
+        return []
+    return [
+        f"{fewer} of its {counted(len(known), 'mean gap')} {'lacks' if fewer == 1 else 'lack'} a "
+        "repeat: a frame or a score is missing there."
+    ]
 
 
 def _on_robustness(

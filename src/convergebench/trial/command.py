@@ -20,6 +20,7 @@ import shutil
 import subprocess
 import tempfile
 import threading
+import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -48,6 +49,8 @@ _TEXT: Final = re.compile(
 _SAFE: Final = re.compile(r"^\w[\w.-]*$")
 _NONE: Final = ("nan", "none", "null", "na", "n/a")
 _LARGE: Final = 1 << 26
+_GRACE: Final = 1.0
+"""Seconds of silence after a process has ended: whoever still holds its output says no more."""
 SCHEMA: Final = {"sha256": pl.String(), "command": pl.String(), "value": pl.Float64()}
 
 Observe = Callable[[int, int, str], None]
@@ -193,7 +196,7 @@ def _numbers(
     count = 0
     while True:
         try:
-            line = lines.get(timeout=patience)
+            line = _next(lines, process, patience)
         except queue.Empty:
             raise InputError(
                 f"--command {name} timed out: no number for {patience:g} seconds, after {count} of "
@@ -228,6 +231,26 @@ def _numbers(
             f"--command {name} printed {counted(count, 'number')} for {wanted} pictures. Print one "
             f"line per path, nan where there is no score.{_last_words(errors)}"
         )
+
+
+def _next(
+    lines: queue.Queue[str | None], process: subprocess.Popen[str], patience: float
+) -> str | None:
+    """The next line; None at the end, also where a child that was left behind keeps it open.
+
+    Raises:
+        queue.Empty: There was none for that long.
+    """
+    until = time.monotonic() + patience
+    while True:
+        ended = process.poll() is not None
+        try:
+            return lines.get(timeout=max(0.0, min(_GRACE, until - time.monotonic())))
+        except queue.Empty:
+            if ended:
+                return None
+            if time.monotonic() >= until:
+                raise
 
 
 def _number(name: str, text: str, line: int) -> float | None:
@@ -267,10 +290,13 @@ def _tell(stream: IO[str], paths: Sequence[str]) -> None:
 
 
 def _end(process: subprocess.Popen[str]) -> None:
-    """End the process and what it has started, if it is still there."""
-    if process.poll() is None:
-        with suppress(ProcessLookupError, PermissionError):
-            os.killpg(process.pid, 9)
+    """End the process and what it has started, if any of it is still there.
+
+    Also where the process itself has ended: a child of it would hold its output open, and reading
+    that, or closing it, would wait for the child.
+    """
+    with suppress(ProcessLookupError, PermissionError):
+        os.killpg(process.pid, 9)
     process.wait()
 
 

@@ -29,6 +29,11 @@ distance from what identical pictures have, so 0 is home itself. Ratings have th
 CELLS: Final[dict[str, pl.DataType]] = {"arm": pl.String(), "source": pl.String()}
 
 
+FAR: Final = 1000.0
+"""Distances between the quartiles of all scores that one beyond them is at most away: what is
+further off is no part of the range of a metric that has none of its own."""
+
+
 @dataclass(frozen=True)
 class Tried:
     """A metric on trial.
@@ -103,15 +108,24 @@ class Scale:
 def scale_of(tried: Tried, values: pl.Series) -> Scale:
     """How a metric's scores are normalised.
 
-    By its typical range; without one by the least and greatest of its scores here. The sign of a
-    gap, and so every verdict, is the same by either.
+    By its typical range; without one by the least and greatest of its scores here, those aside
+    that are `FAR` off: one frame with a score of 1e10 would leave no difference between all others.
+    The sign of a gap, and so every verdict, is the same by either.
     """
     if tried.typical is not None:
         return Scale(*tried.typical, tried.higher_is_better, True)
-    known = values.drop_nulls()
+    known = _near(values.drop_nulls())
     ends = known.min(), known.max()
     low, high = (float(end) if isinstance(end, int | float) else 0.0 for end in ends)
     return Scale(low, high if high > low else low + 1.0, tried.higher_is_better, False)
+
+
+def _near(values: pl.Series) -> pl.Series:
+    """The values without those that are far off the others; all where most are the same."""
+    ends = values.quantile(0.25), values.quantile(0.75)
+    low, high = (0.0 if end is None else end for end in ends)
+    reach = FAR * (high - low)
+    return values.filter(values.is_between(low - reach, high + reach)) if reach > 0 else values
 
 
 def normalised(material: Material) -> tuple[pl.DataFrame, dict[str, Scale]]:
@@ -125,6 +139,9 @@ def normalised(material: Material) -> tuple[pl.DataFrame, dict[str, Scale]]:
     for tried in material.tried:
         mine = scores.filter(pl.col("metric") == tried.name)
         scales[tried.name] = scale = scale_of(tried, mine["value"])
-        parts.append(mine.with_columns(score=scale.normalised(pl.col("value"))))
+        mine = mine.with_columns(score=scale.normalised(pl.col("value")))
+        # A value near the end of what floats can hold has no place on a scale of 100.
+        there = pl.col("score").is_finite()
+        parts.append(mine.with_columns(pl.when(there).then(pl.col("value", "score"))))
     empty = scores.clear().with_columns(score=pl.lit(None, dtype=pl.Float64()))
     return pl.concat([empty, *parts]).select(*KEYS, "score", "value"), scales

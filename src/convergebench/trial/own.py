@@ -31,6 +31,9 @@ from convergebench.wording import counted
 NAMED: Final = ("cycle", "settings", "repeat")
 """Columns beside editor, source and step that may be left out where they say nothing."""
 
+KEYS: Final = ("chain", "step", "editor", "source", *NAMED, "sha256", "path")
+"""Columns that say which frame a row is of: never the score, even of a metric of that name."""
+
 WAYS: Final = (
     "Say which frame a row is of by the columns chain and step; editor, source, repeat and step; "
     "sha256; or path"
@@ -124,7 +127,8 @@ def read_scores(file: ScoreFile, field: Field, runs: str) -> Found:
     Raises:
         InputError: It cannot be read, lacks a column, or none of its rows is of a frame here.
     """
-    return _read(file.path, field, runs, (file.reading.name, "score", "value"))
+    own = [file.reading.name] if file.reading.name.lower() not in KEYS else []
+    return _read(file.path, field, runs, (*own, "score", "value"))
 
 
 def read_ratings(path: Path, field: Field, runs: str) -> Found:

@@ -53,7 +53,7 @@ def rank_agreement(mine: pl.DataFrame, theirs: pl.DataFrame) -> Estimate | None:
         mine: Normalised scores of one metric's replications.
         theirs: arm, source, repeat, step, value of the other measure, larger being better.
     """
-    other = theirs.filter(pl.col("value").is_not_null()).select(*CHAIN, "step", other="value")
+    other = theirs.filter(pl.col("value").is_finite()).select(*CHAIN, "step", other="value")
     both = (
         mine.filter(pl.col("score").is_not_null() & (pl.col("step") >= FIRST))
         .join(other, on=[*CHAIN, "step"])

@@ -92,7 +92,7 @@ def try_metrics(
             cells=field.cells,
             longest=field.longest,
             tried=tuple(tried),
-            scores=pl.concat(parts),
+            scores=_complete(pl.concat(parts), field, [each.name for each in tried]),
             references=known.references,
             ratings=rated,
             notes=(*gathered.notes, *gathered.problems, *notes),
@@ -130,6 +130,21 @@ def _placed(
 ) -> pl.DataFrame:
     """Rows of chain, step and value with their place in the field."""
     return field.placed(rows).with_columns(metric=pl.lit(name)).select(*schema)
+
+
+def _complete(scores: pl.DataFrame, field: Field, names: Sequence[str]) -> pl.DataFrame:
+    """The scores, with null for every frame of a replication that a metric says nothing of.
+
+    A table that lacks rows, or scoring that was stopped, must show in the count of frames without
+    a score. Frame 0 is no part of any verdict and not missed.
+    """
+    keys = ["metric", "arm", "source", "kind", "repeat", "step"]
+    due = field.placed(field.frames.select("chain", "step")).filter(
+        (pl.col("kind") == "replicate") & (pl.col("step") >= 1)
+    )
+    each = pl.DataFrame({"metric": list(names)}, schema={"metric": pl.String()})
+    missing = each.join(due, how="cross").join(scores, on=keys, how="anti", maintain_order="left")
+    return pl.concat([scores, missing.with_columns(value=pl.lit(None, pl.Float64)).select(*SCORES)])
 
 
 def _commanded(

@@ -7,7 +7,6 @@ the dataset lists, every picture the hash its record names, every chain the name
 
 from __future__ import annotations
 
-import hashlib
 import json
 import os
 import re
@@ -27,6 +26,12 @@ from convergebench.frame import sha256
 from convergebench.importer import datasetfiles as names
 from convergebench.importer.datasetfiles import Marker, ending, row_step, untold
 from convergebench.importer.found import Look, Wishes
+from convergebench.importer.intact import (
+    checked_file,
+    listed_sums,
+    require_intact,
+    require_whole,
+)
 from convergebench.importer.making import making
 from convergebench.importer.result import ImportResult
 from convergebench.importer.whole import Whole
@@ -39,8 +44,6 @@ if TYPE_CHECKING:
 
 BATCH: Final = 2**26
 """Bytes of a shard that are held at once, or a single row."""
-
-_LINE: Final = re.compile(r"([0-9a-f]{64})  (\S.*)")
 
 
 @dataclass
@@ -114,67 +117,34 @@ def restore(
 
 def _opened(root: Path) -> _Dataset:
     """The dataset's own records, checked."""
-    sums = _sums(root)
+    sums = listed_sums(root)
     try:
-        marker = Marker.model_validate_json(_file(root, names.MARKER, sums))
+        marker = Marker.model_validate_json(checked_file(root, names.MARKER, sums))
         if marker.format != names.FORMAT:
             raise ImportProblem(
                 f"{root} is a dataset of format {marker.format}, this version reads {names.FORMAT}"
             )
-        suite = Suite.model_validate_json(_file(root, names.SUITE, sums))
-        lines = _file(root, names.HEADERS, sums).split(b"\n")
+        suite = Suite.model_validate_json(checked_file(root, names.SUITE, sums))
+        lines = checked_file(root, names.HEADERS, sums).split(b"\n")
         told = [ChainHeader.model_validate_json(line) for line in lines if line]
         sources = None
         if names.SOURCES in sums:
-            sources = json.loads(_file(root, names.SOURCES, sums))
+            sources = json.loads(checked_file(root, names.SOURCES, sums))
         headers = {header.chain.id: header for header in told}
         if len(headers) != len(told):
             raise ImportProblem(f"{root}: {names.HEADERS} has a chain twice")
+        require_whole(marker, suite, told)
         found = _Dataset(root, marker, sums, suite, headers, sources)
         for header in told:
             found.need(header.source)
             found.need(header.truth)
         for pair in (sources or {}).values():
-            for ref in pair:
+            for ref in dict(zip(("source", "truth"), pair, strict=True)).values():
                 found.need(FrameRef.model_validate(ref) if ref else None)
     except (ValidationError, ValueError, TypeError, AttributeError) as error:
         why = explain(error) if isinstance(error, ValidationError) else str(error)
         raise ImportProblem(f"{root}: the records in {names.FOLDER}/: {why}") from error
     return found
-
-
-def _sums(root: Path) -> dict[str, str]:
-    try:
-        text = (root / names.SUMS).read_text("utf-8")
-    except (OSError, ValueError) as error:
-        raise ImportProblem(
-            f"{root} has no readable {names.SUMS}, so nothing in it can be checked. Get it again."
-        ) from error
-    found = {}
-    for line in filter(None, text.split("\n")):
-        if not (match := _LINE.fullmatch(line)):
-            raise ImportProblem(f"{root}: {names.SUMS} has a line that is none: {line[:80]!r}")
-        found[match[2]] = match[1]
-    return found
-
-
-def _file(root: Path, name: str, sums: Mapping[str, str]) -> bytes:
-    """The bytes of a file that is small. Raises ImportProblem."""
-    _require_intact(root, name, sums)
-    return (root / name).read_bytes()
-
-
-def _require_intact(root: Path, name: str, sums: Mapping[str, str]) -> None:
-    try:
-        with open(root / name, "rb") as file:
-            digest = hashlib.file_digest(file, "sha256").hexdigest()
-    except OSError as error:
-        raise ImportProblem(f"cannot read {root / name} ({error.strerror})") from error
-    if digest != sums.get(name):
-        raise ImportProblem(
-            f"{root / name} is not what {names.SUMS} says: it was altered, or came only in part. "
-            "Get the dataset again."
-        )
 
 
 def _read(found: _Dataset, frames: Path | None, observe: Callable[[int, int], None] | None) -> None:
@@ -183,7 +153,7 @@ def _read(found: _Dataset, frames: Path | None, observe: Callable[[int, int], No
     for table in names.TABLES:
         count = 0
         for shard in found.shards(table):
-            _require_intact(found.root, shard, found.sums)
+            require_intact(found.root, shard, found.sums)
             for row, data in _rows(found.root, shard):
                 try:
                     _take(found, table, row, data, frames)
@@ -257,17 +227,25 @@ def _rows(root: Path, shard: str) -> Iterator[tuple[Mapping[str, Any], bytes | N
                 yield row, row["raw"] if picture is None else picture["bytes"]
     except pl.exceptions.PolarsError as error:
         raise ImportProblem(f"{root / shard} cannot be read: {error}") from error
+    except (KeyError, TypeError) as error:
+        raise ImportProblem(
+            f"{root / shard} has no column of pictures as they were exported ({error!r}). Get the "
+            "dataset again."
+        ) from error
 
 
 def _samples(path: Path) -> Iterator[tuple[Mapping[str, Any], bytes | None]]:
     """The samples of a tar shard: a picture may come before its JSON."""
     pending: tuple[str, bytes] | None = None
+    most = path.stat().st_size
     try:
         with tarfile.open(path, "r:") as tar:
             for member in tar:
-                opened = tar.extractfile(member)
+                # Neither a link, nor a few bytes that say they are terabytes.
+                plain = member.isreg() and not member.issparse() and member.size <= most
+                opened = tar.extractfile(member) if plain else None
                 if opened is None:
-                    raise ImportProblem(f"{path}: {member.name} is no file")
+                    raise ImportProblem(f"{path}: {member.name[:80]!r} is no plain file")
                 key, _, kind = member.name.partition(".")
                 data = opened.read()
                 if kind != "json":
@@ -289,7 +267,7 @@ def _scores(found: _Dataset) -> pl.DataFrame:
 
     if names.SCORES not in found.sums:
         return rows_frame([])
-    _require_intact(found.root, names.SCORES, found.sums)
+    require_intact(found.root, names.SCORES, found.sums)
     try:
         kinds = pl.Schema({name: getattr(pl, kind)() for name, kind in SCORE_COLUMNS.items()})
         return pl.read_parquet(found.root / names.SCORES).select(list(kinds)).cast(kinds)
