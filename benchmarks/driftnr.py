@@ -10,9 +10,9 @@ is the standard deviation over pictures at step 1, drop the mean change from ste
 points of the metric's typical range mapped to 0…100.
 
 Pictures: drawn scenes that `drift-nr` was not trained on; photographs of a folder (every 512×512 or
-larger one reduced to `--size`); and a real chain, a folder of numbered frames. Editors: two that it
-was never shown in any form (`ref:banana`, `ref:pointillist`), the tiny autoencoder `taef2` (needs
-its weights), and those whose manner it was trained on. Then what a metric must not do: how far
+larger one reduced to `--size`); and a real chain, a folder of numbered frames. Editors: three that it
+was not trained on (`ref:banana`, `ref:pointillist`, and the tiny autoencoder `taef2`, which needs
+its weights), though on grain and on specks of other making; and those that it was trained on. Then what a metric must not do: how far
 harmless changes move the score, and how pristine pictures and damaged ones lie.
 """
 

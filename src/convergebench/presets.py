@@ -22,11 +22,16 @@ from convergebench.suite import Suite
 
 
 class About(Record):
-    """What a preset tells about itself."""
+    """What a preset tells about itself.
+
+    `metrics` are what its study measures; `sparse` are slow ones, measured only at the steps that
+    the trial compares.
+    """
 
     title: str
     citation: str = ""
     metrics: tuple[str, ...] = ()
+    sparse: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)

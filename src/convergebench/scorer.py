@@ -17,7 +17,7 @@ from typing import Any, Final
 
 from convergebench.chain import Chain
 from convergebench.comparisons import AGAINST, FLOOR_PREFIX, Wanted, floor_pairs, row_version
-from convergebench.errors import ConvergeBenchError, MetricUnavailable, SettingsError
+from convergebench.errors import MetricUnavailable, SettingsError
 from convergebench.measure import Row, Unit, missing
 from convergebench.metric import Metric
 from convergebench.metrics.sets import DEFAULT_SET, chosen
@@ -195,7 +195,7 @@ def _open(names: Sequence[str]) -> tuple[dict[str, Metric], list[str]]:
             lacks.setdefault(str(error), []).append(name)
     problems = [f"Left out: {', '.join(needing)}. {how}" for how, needing in lacks.items()]
     if not opened:
-        raise ConvergeBenchError(" ".join(problems[:3]))
+        raise MetricUnavailable(" ".join(problems[:3]))
     return opened, problems
 
 

@@ -11,16 +11,16 @@ from dataclasses import dataclass
 from typing import Any
 
 from convergebench import failures, selfeval, trial
-from convergebench.errors import SettingsError
+from convergebench.errors import MetricUnavailable, SettingsError
 from convergebench.gathering import gather
 from convergebench.planner import plan
-from convergebench.presets import open_preset
+from convergebench.presets import About, open_preset
 from convergebench.registry import open_editor
 from convergebench.reporter import Report, report
 from convergebench.reporter.companions import tried_of
 from convergebench.runner import run
-from convergebench.scorer import score
-from convergebench.selfeval.evaluation import summaries
+from convergebench.scorer import ScoreProgress, score
+from convergebench.selfeval.evaluation import stored, summaries
 from convergebench.store import RunStore
 from convergebench.table import Table
 from convergebench.wording import in_order
@@ -108,14 +108,31 @@ def study(
         budget=budget,
         **overrides,
     )
-    metrics = chosen.about.metrics or None
-    scored = score(directory, metrics, observe=lambda p: tell("scoring", p.scores_done, p.scores))
-    notes += scored.problems
-    if any(summaries(chain) for chain in RunStore.open(directory).chains()):
+    notes += _scored(directory, chosen.about, tell)
+    store = RunStore.open(directory)
+    before = stored(store)
+    # What a judge was paid for is not replaced by the list of words.
+    if not (before and before.judge) and any(summaries(chain) for chain in store.chains()):
         selfeval.evaluate(directory, observe=lambda d, n: tell("self-evaluation", d, n))
     failures.find(directory, observe=lambda p: tell("failures", p.done, p.rows))
     told = report(directory, observe=lambda d, n: tell("thumbnails", d, n))
     return Studied(told, tried_of(gather([directory])), tuple(notes), done.stopped)
+
+
+def _scored(directory: str | os.PathLike[str], about: About, tell: Observe) -> list[str]:
+    """Measure what the preset wants; says what could not be."""
+
+    def observe(p: ScoreProgress) -> None:
+        tell("scoring", p.scores_done, p.scores)
+
+    problems = list(score(directory, about.metrics or None, observe=observe).problems)
+    if not about.sparse:
+        return problems
+    try:
+        slow = score(directory, about.sparse, steps=(0, 1, *trial.STEPS), observe=observe)
+    except MetricUnavailable as error:
+        return [*problems, str(error)]
+    return [*problems, *slow.problems]
 
 
 def _usable(names: Sequence[str]) -> tuple[list[str], list[str]]:
