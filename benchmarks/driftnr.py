@@ -9,11 +9,11 @@ A *cell* is one editor on one picture: it fails unless steps 5, 10 and 20 all sc
 is the standard deviation over pictures at step 1, drop the mean change from step 1 to 20, both in
 points of the metric's typical range mapped to 0…100.
 
-Pictures: drawn scenes that `drift-nr` was not trained on; photographs of a folder (every 512×512 or
-larger one reduced to `--size`); and a real chain, a folder of numbered frames. Editors: three that it
+Pictures: drawn scenes that `drift-nr` was not trained on; photographs of a folder, by turns reduced
+to `--size` and cropped to it; and a real chain, a folder of numbered frames. Editors: three that it
 was not trained on (`ref:banana`, `ref:pointillist`, and the tiny autoencoder `taef2`, which needs
-its weights), though on grain and on specks of other making; and those that it was trained on. Then what a metric must not do: how far
-harmless changes move the score, and how pristine pictures and damaged ones lie.
+its weights), though on grain and specks of other making; and those that it was trained on. Then
+what a metric must not do: how far harmless changes move the score, and where pictures begin.
 """
 
 from __future__ import annotations
