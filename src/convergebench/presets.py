@@ -16,7 +16,7 @@ from pydantic import ValidationError
 
 from convergebench.cycle import Record
 from convergebench.errors import SuiteError, UnknownName, explain
-from convergebench.registry import open_suite
+from convergebench.registry import names, open_suite
 from convergebench.runspec import CONTROLS, RunSpec
 from convergebench.suite import Suite
 
@@ -75,10 +75,13 @@ def _called(suite: Suite) -> str:
 def open_preset(name: str) -> Preset:
     """The preset `SUITE/PRESET`. Raises UnknownName, SuiteError."""
     head, _, tail = name.rpartition("/")
-    suite = open_suite(head or name)
+    if not head:  # a word alone: of all the presets that there are, the nearest
+        found = [each for suite in names("suites") for each in preset_names(open_suite(suite))]
+        raise UnknownName("preset", name, found)
+    suite = open_suite(head)
     known = preset_names(suite)
     full = f"{_called(suite)}/{tail}"
-    if not head or full not in known:
+    if full not in known:
         raise UnknownName("preset", name, known)
     path = (suite.root or Path()) / "presets" / f"{tail}.toml"
     try:

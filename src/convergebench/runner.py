@@ -32,6 +32,8 @@ from convergebench.wording import counted
 
 RESERVE: Final = 4
 """Disk held back per call in flight, in sizes of the largest source."""
+LARGE: Final = 2_000_000
+"""Pixels above which it takes seconds to draw a source."""
 
 
 @dataclass(frozen=True)
@@ -124,7 +126,10 @@ def run(
     job = prepare(path, as_config(config), **overrides)
     keys = job.spec.keys(job.suite)
     editors = {name: open_editor(name) for name in dict.fromkeys(k.editor for k in keys)}
-    origins = {name: job.origin(name) for name in dict.fromkeys(k.source for k in keys)}
+    origins = {
+        name: _origin(job, name, len(keys), observe)
+        for name in dict.fromkeys(k.source for k in keys)
+    }
     sources = {name: source for name, (source, _) in origins.items()}
     planned = plan_job(job, keys, editors, sources, retry_failed=retry_failed)
     _require_ready(planned)
@@ -136,7 +141,7 @@ def run(
     store = job.store or RunStore.create(path, job.suite, job.size)
     with store.writing("run", reserve=_reserve(job, editors, keys, origins)) as notes:
         store.write_json("spec.json", _kept(job.spec))
-        refs = _keep_sources(store, {**origins, **_other_sources(job, origins)})
+        refs = _keep_sources(store, {**origins, **_other_sources(job, origins, observe)})
         ledger = Ledger(store)
         mended = mend(store, ledger, store.chains())
         notes += mended.notes
@@ -241,15 +246,28 @@ def _keep_sources(
     return refs
 
 
+def _origin(
+    job: Job, name: str, chains: int, observe: Observer | None
+) -> tuple[Frame, Frame | None]:
+    """A source and its truth; of a large one that is drawn now, which takes a while, it is told."""
+    source = job.suite.source_named(name)
+    width, height = source.drawn_size(job.size)
+    known = (job.store.read_json("sources.json") or {}) if job.store else {}
+    if observe and source.draw and width * height > LARGE and name not in known:
+        told = f"drawing {name}, {width}×{height}"
+        observe(Progress(chains, 0, 0, 0, 0, 0.0, told))
+    return job.origin(name)
+
+
 def _other_sources(
-    job: Job, origins: Mapping[str, tuple[Frame, Frame | None]]
+    job: Job, origins: Mapping[str, tuple[Frame, Frame | None]], observe: Observer | None
 ) -> dict[str, tuple[Frame, Frame | None]]:
     """The suite's other sources, as far as they can be had: the floor is a mean over the suite."""
     found = {}
     for source in job.suite.source:
         if source.name not in origins:
             with contextlib.suppress(SuiteError):
-                found[source.name] = job.origin(source.name)
+                found[source.name] = _origin(job, source.name, len(origins), observe)
     return found
 
 

@@ -103,6 +103,14 @@ def test_what_is_denied_or_innocent_is_not(text: str) -> None:
     assert mentions_damage(text) == ()
 
 
+def test_words_of_the_prompt_are_not_the_editors() -> None:
+    prompt = "Produce an exact replica. Remove any noise and artifacts from it."
+    told = "The task reads: Produce an exact replica. Remove any noise\nand artifacts from it."
+    assert mentions_damage(told) == ("noise", "artifacts")
+    assert mentions_damage(told, prompt) == ()
+    assert mentions_damage(f"{told} The image is grainy.", prompt) == ("grainy",)
+
+
 def test_the_words_are_told_once_each() -> None:
     assert mentions_damage("Noise here. Noise there. Artifacts too.") == ("noise", "artifacts")
     assert words().version == 2

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 EXAMPLES = (
     "Examples:  convergebench failures my-run   ·   "
     "convergebench failures my-run --detector crop --detector mirror-failure --steps 1,5,10   ·   "
-    "convergebench failures my-run --judge gemini:gemini-3-flash --budget 2   ·   "
+    "convergebench failures my-run --judge gemini:gemini-3.8-flash --budget 2   ·   "
     "convergebench failures --list"
 )
 

@@ -111,6 +111,7 @@ def trial(
         )
     folder = out or _folder(runs)
     written = write_tables(found, folder)
+    say("drawing the figures …")
     from convergebench.reporter.trial import write_trial
 
     page = write_trial(found, folder)

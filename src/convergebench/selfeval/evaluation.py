@@ -118,9 +118,10 @@ class _Asked:
     def follow(self, chain: Chain) -> Followed:
         """One chain, step by step."""
         read: list[Read] = []
+        prompts = {step.step: step.prompt for step in chain.final}
         noticed = False
         for step, text in summaries(chain):
-            said = mentions_damage(text)
+            said = mentions_damage(text, prompts[step])
             answer = None
             if self._judge is not None and (self._all or not noticed):
                 answer = self._ask(text)

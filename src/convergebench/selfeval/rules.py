@@ -47,14 +47,15 @@ def words() -> Words:
     return Words(told["version"], *(_any(told[name]) for name in names))
 
 
-def mentions_damage(reasoning: str) -> tuple[str, ...]:
+def mentions_damage(reasoning: str, prompt: str = "") -> tuple[str, ...]:
     """The words of a summary that say that the given image is damaged; none means no.
 
-    A denial holds for its clause, and for all of a list: "without blur, noise or artifacts".
+    A denial holds for its clause, and for all of a list: "without blur, noise or artifacts". What
+    repeats a sentence of the prompt is the user's word, not the editor's, and does not count.
     """
     known = words()
     found: list[str] = []
-    for sentence in _SENTENCES.split(reasoning):
+    for sentence in _SENTENCES.split(_without(reasoning, prompt)):
         mark, denied = "", False
         for part in _parts(sentence):
             clause = known.innocent.sub(" ", part.text)
@@ -67,6 +68,14 @@ def mentions_damage(reasoning: str) -> tuple[str, ...]:
             denied = listed or len(told) < len(hits) or bool(known.of_lists.search(clause))
             mark = part.mark
     return tuple(dict.fromkeys(found))
+
+
+def _without(reasoning: str, prompt: str) -> str:
+    """A summary without the sentences of a prompt that it repeats, however they are spaced."""
+    for sentence in filter(None, (part.strip(" .") for part in _SENTENCES.split(prompt))):
+        spaced = r"\s+".join(map(re.escape, sentence.split()))
+        reasoning = re.sub(spaced, " ", reasoning, flags=re.IGNORECASE)
+    return reasoning
 
 
 @dataclass(frozen=True)

@@ -42,7 +42,7 @@ class Tried:
         name: Its name.
         version: Its version; that of scores from elsewhere is empty.
         title: One line.
-        origin: Where its scores are from: `plug-in`, `file …`, `command …`.
+        origin: Where its scores are from: `an installed metric`, `file …`, `command …`.
         higher_is_better: Its direction.
         typical: The range that is mapped to 0 to 100; the data's own where there is none.
     """
@@ -50,7 +50,7 @@ class Tried:
     name: str
     version: str = ""
     title: str = ""
-    origin: str = "plug-in"
+    origin: str = "an installed metric"
     higher_is_better: bool = True
     typical: tuple[float, float] | None = None
 

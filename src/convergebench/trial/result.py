@@ -88,7 +88,7 @@ class Card(Record):
     """A metric's trust card.
 
     Attributes:
-        origin: Where its scores are from: `plug-in`, `file …` or `command …`.
+        origin: Where its scores are from: `an installed metric`, `file …` or `command …`.
         low: What is mapped to 0 (or to 100, where lower is better).
         high: What is mapped to 100 (or to 0).
         cells: Pairs of an arm and a source.

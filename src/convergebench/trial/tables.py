@@ -66,7 +66,10 @@ def _controls(trial: Trial, cells: dict[tuple[str, str], tuple[int, int, int]]) 
         + ")"
         for arm in trial.controls
     ]
-    return [f"Controls, left out of all verdicts, with failed cells: {'; '.join(told)}."]
+    return [
+        "Controls are left out of all verdicts: what is not damaged should not be scored lower. "
+        f"Cells without a fall: {'; '.join(told)}."
+    ]
 
 
 def _failed(failed: int, incomplete: int, cells: int) -> str:
