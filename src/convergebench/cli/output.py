@@ -59,6 +59,12 @@ class Display:
         self._first: int | None = None
         self._told = ""
 
+    def begin(self, title: str) -> None:
+        """Show another part of the work from now on, timed on its own."""
+        self._title, self._first, self._begun = title, None, time.monotonic()
+        if self._bars is not None and self._task is not None:
+            self._bars.reset(self._task, description=title, total=None, text="")
+
     def update(self, done: int, total: int, text: str = "", event: str = "") -> None:
         """Show how far things are; an event gets a line of its own."""
         if self._bars is not None and self._task is not None:

@@ -43,13 +43,14 @@ def study(
     from convergebench import studies
 
     part = ""
-    with display("study") as shown, aside():
+    with display("planning") as shown, aside():
 
         def observe(name: str, done: int, total: int) -> None:
             nonlocal part
-            event = "" if name == part else name
-            part = name
-            shown.update(done, total, name, event)
+            if name != part:
+                part = name
+                shown.begin(name)
+            shown.update(done, total)
 
         result = studies.study(
             run,
