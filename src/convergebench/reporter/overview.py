@@ -136,7 +136,7 @@ def write_overview(
             page = pages.get_template("numbers.html").render(**common, table=table)
             write_changed(folder / table.page, page.encode())
     page = pages.get_template("index.html").render(
-        **common,
+        **{"companions": (), **common},
         summary=summary(findings),
         leaders=leaders(findings, inks),
         incomplete=incomplete(findings, gathered),
