@@ -143,9 +143,7 @@ def test_controls_are_on_no_verdict() -> None:
     assert (trial.arms, trial.controls) == (("a",), ("ref:identity",))
     assert trial.gaps["arm"].unique().to_list() == ["a"]
     assert trial.per_arm.filter(pl.col("control"))["failed"].to_list() == [1]
-    assert "Controls, left out of all verdicts, with failed cells: ref:identity (up 1/1)" in str(
-        trial
-    )
+    assert "Cells without a fall: ref:identity (up 1/1)" in str(trial)
 
 
 def test_cards_come_in_the_order_of_trust() -> None:

@@ -35,7 +35,7 @@ def test_a_plug_in_joins_by_being_scored(tmp_path: Path, monkeypatch: pytest.Mon
     trial = try_metrics(run, steps=[3, 5])
     assert set(trial.metrics) == {"noise", "sharpness", "lowest"}
     card = trial.card("lowest")
-    assert (card.version, card.title, card.origin) == ("3", "Darkest value", "plug-in")
+    assert (card.version, card.title, card.origin) == ("3", "Darkest value", "an installed metric")
     assert (card.low, card.high) == (0, 200)
     # Noise makes the darkest values darker, blur makes them brighter.
     assert card.failures_by_arm == {"ref:blur": 2, "ref:noise,sigma=8": 0}
