@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 from typing import Any
 
@@ -67,6 +69,25 @@ def test_editors_that_cannot_be_called_are_left_out_and_told(
     assert any(note.startswith("Left out: taef2. ") for note in found.notes)
     assert found.trial is None  # one step is no trial
     assert "taef2" in str(found)
+
+
+def test_ctrl_c_while_chains_are_walked_ends_the_study(tmp_path: Path) -> None:
+    run = tmp_path / "run"
+    slow = ["--editor", "ref:flaky,rate=0,wait=0.4", "--source", "kokoro", "--size", "32"]
+    process = subprocess.Popen(
+        [*COMMAND, "banana100/smoke", str(run), *slow],
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+    )  # fmt: skip
+    until = time.monotonic() + 60
+    while not list(run.glob("chains/*/*flaky*.jsonl")) and time.monotonic() < until:
+        time.sleep(0.1)
+    process.send_signal(signal.SIGINT)
+    out, told = process.communicate(timeout=60)
+    assert process.returncode == 130, told
+    assert "Stopped: interrupted." in out
+    assert f"Go on with: convergebench run {run}" in out
+    assert not list(run.glob("scores/*.parquet"))
+    assert not (run / "report").exists()
 
 
 @pytest.mark.slow

@@ -18,38 +18,41 @@ from convergebench.presets import About, open_preset
 from convergebench.registry import open_editor
 from convergebench.reporter import Report, report
 from convergebench.reporter.companions import tried_of
-from convergebench.runner import run
+from convergebench.runner import RunResult, run
 from convergebench.scorer import ScoreProgress, score
 from convergebench.selfeval.evaluation import stored, summaries
 from convergebench.store import RunStore
 from convergebench.table import Table
 from convergebench.wording import in_order
 
-Observe = Callable[[str, int, int], None]
-"""Told the part that is being done, how much of it is done, and how much there is."""
+Observe = Callable[[str, int, int, str], None]
+"""Told the part that is being done, how much of it is done, how much there is, and an event."""
 
 
 @dataclass(frozen=True)
 class Studied:
-    """A finished study.
+    """A study, as far as it went.
 
     Attributes:
-        report: The report that was written, with its findings.
+        run: How the chains' walk ended.
+        report: The report that was written, with its findings; None where somebody interrupted.
         trial: The trial of the metrics; None where the chains are too short for one.
         notes: What was left out, and why.
-        stopped: Why the run stopped before its end; empty when it did not.
     """
 
-    report: Report
-    trial: trial.Trial | None
+    run: RunResult
+    report: Report | None = None
+    trial: trial.Trial | None = None
     notes: tuple[str, ...] = ()
-    stopped: str = ""
 
     @property
     def table(self) -> Table:
-        """The trial's table, or the leaderboard where there is no trial."""
+        """The trial's table; the leaderboard where there is no trial; else how the run ended."""
+        if self.report is None:
+            return self.run.table
         told = self.trial.table if self.trial else self.report.table
-        notes = [*told.notes, *self.notes, f"Report: {self.report.path}"]
+        walked = self.run.table.notes if self.run.stopped or not self.run.complete else ()
+        notes = [*told.notes, *self.notes, *walked, f"Report: {self.report.path}"]
         return Table(told.title, told.columns, told.rows, notes)
 
     def __str__(self) -> str:
@@ -61,10 +64,10 @@ class Studied:
     def to_dict(self) -> dict[str, Any]:
         """For `--json`."""
         return {
-            **self.report.to_dict(),
+            **(self.report.to_dict() if self.report else {}),
             "trial": self.trial.to_dict() if self.trial else None,
             "notes": list(self.notes),
-            "stopped": self.stopped,
+            "run": self.run.to_dict(),
         }
 
 
@@ -91,7 +94,7 @@ def study(
         SettingsError: No editor is named, or they cost money and no budget is given.
     """
     chosen = open_preset(preset)
-    tell = observe or (lambda _part, _done, _total: None)
+    tell = observe or (lambda _part, _done, _total, _event: None)
     table, notes = dict(chosen.table), list[str]()
     if editors:
         table["editors"] = list(editors)
@@ -104,26 +107,28 @@ def study(
     done = run(
         directory,
         table,
-        observe=lambda p: tell("running", p.steps_done, p.steps),
+        observe=lambda p: tell("running", p.steps_done, p.steps, p.event),
         budget=budget,
         **overrides,
     )
+    if done.interrupted:  # who stops the run stops the study
+        return Studied(done, notes=tuple(notes))
     notes += _scored(directory, chosen.about, tell)
     store = RunStore.open(directory)
     before = stored(store)
     # What a judge was paid for is not replaced by the list of words.
     if not (before and before.judge) and any(summaries(chain) for chain in store.chains()):
-        selfeval.evaluate(directory, observe=lambda d, n: tell("self-evaluation", d, n))
-    failures.find(directory, observe=lambda p: tell("failures", p.done, p.rows))
-    told = report(directory, observe=lambda d, n: tell("thumbnails", d, n))
-    return Studied(told, tried_of(gather([directory])), tuple(notes), done.stopped)
+        selfeval.evaluate(directory, observe=lambda d, n: tell("self-evaluation", d, n, ""))
+    failures.find(directory, observe=lambda p: tell("failures", p.done, p.rows, ""))
+    told = report(directory, observe=lambda d, n: tell("thumbnails", d, n, ""))
+    return Studied(done, told, tried_of(gather([directory])), tuple(notes))
 
 
 def _scored(directory: str | os.PathLike[str], about: About, tell: Observe) -> list[str]:
     """Measure what the preset wants; says what could not be."""
 
     def observe(p: ScoreProgress) -> None:
-        tell("scoring", p.scores_done, p.scores)
+        tell("scoring", p.scores_done, p.scores, p.event)
 
     problems = list(score(directory, about.metrics or None, observe=observe).problems)
     if not about.sparse:

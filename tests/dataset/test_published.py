@@ -24,7 +24,7 @@ from tests.dataset.made import Made, Walk, make_run, odd_run, png
         ("https://me:pass@h.test/a", "https://h.test/a"),
         ("cannot open /home/ada/models/x.safetensors: gone",
          "cannot open …/x.safetensors: gone"),
-        ("in '/tmp/tmpab12/in.png', line 3", "in '…/in.png', line 3"),
+        ("in '/home/ada/tmpab12/in.png', line 3", "in '…/in.png', line 3"),
         ("C:\\Users\\ada\\x.png", "…/x.png"),
         ("key sk-abcdefghijklmnopqrstuvwx is wrong", "key <key> is wrong"),
         ("Authorization: Bearer abcdefghijklmnop1234", "Authorization: <key>"),
@@ -48,7 +48,7 @@ def test_what_was_asked_and_answered_keeps_paths_but_no_secret() -> None:
     assert cleaner.said("Paint /home/ada on the sign.") == "Paint /home/ada on the sign."
     assert cleaner.said("hf_abcdefghijklmnopqrst") == "<key>"
     assert cleaner.said(None) is None
-    assert cleaner.data({"a": ["/tmp/x", {"/tmp/y": 1}], "b": 2.5, "c": None}) == {
+    assert cleaner.data({"a": ["/home/ada/x", {"/home/ada/y": 1}], "b": 2.5, "c": None}) == {
         "a": ["…/x", {"…/y": 1}], "b": 2.5, "c": None,
     }  # fmt: skip
 

@@ -38,19 +38,20 @@ def study(
     """Do a whole study: run, score, look for failures, try the metrics, write the report.
 
     Each part is what its own command does, so the study resumes where it was stopped, and any part
-    can be done again alone. Editors that cost money need --budget.
+    can be done again alone. Editors that cost money need --budget. Ctrl-C while chains are walked
+    finishes the calls in flight and ends the study there.
     """
     from convergebench import studies
 
     part = ""
     with display("planning") as shown, aside():
 
-        def observe(name: str, done: int, total: int) -> None:
+        def observe(name: str, done: int, total: int, event: str) -> None:
             nonlocal part
             if name != part:
                 part = name
                 shown.begin(name)
-            shown.update(done, total)
+            shown.update(done, total, event=event)
 
         result = studies.study(
             run,
@@ -64,5 +65,5 @@ def study(
             observe=observe,
         )
     show(result, json)
-    if result.stopped:
-        raise typer.Exit(1)
+    if result.run.stopped:
+        raise typer.Exit(130 if result.run.interrupted else 1)

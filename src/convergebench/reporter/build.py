@@ -32,7 +32,11 @@ from convergebench.disk import plain_errors
 from convergebench.errors import StoreError
 from convergebench.gathering import Gathered, gather
 from convergebench.reporter import palette
-from convergebench.reporter.companions import write_companions
+from convergebench.reporter.companions import (
+    Companion,
+    standing_companions,
+    write_companions,
+)
 from convergebench.reporter.export import export, formats_named
 from convergebench.reporter.folder import as_json, templates, write_changed, write_static
 from convergebench.reporter.overview import write_overview
@@ -130,7 +134,8 @@ def report(
         if "html" in wanted:
             pictures = bring_pictures(_frames(gathered), folder, observe)
             write_static(folder)
-            _write_pages(folder, gathered, findings, pictures)
+            beside = standing_companions(folder) if partial else write_companions(folder, gathered)
+            _write_pages(folder, gathered, findings, pictures, beside)
         files = export(folder, gathered, findings, wanted)
     if "html" not in wanted:
         return Report(folder, findings, files)
@@ -190,6 +195,7 @@ def _write_pages(
     gathered: Gathered,
     findings: Findings,
     pictures: Mapping[str, Picture],
+    companions: tuple[Companion, ...],
 ) -> None:
     suite, chains = gathered.suite, gathered.chains
     inks = palette.inks([(s.editor, s.control) for s in findings.standings])
@@ -206,6 +212,7 @@ def _write_pages(
         "sources": sources,
         "first": first,
         "pictures": pictures,
+        "companions": companions,
     }
     order = [standing.editor for standing in findings.standings]
     scores = scores_of(gathered.scores, findings.floors)
@@ -235,5 +242,4 @@ def _write_pages(
     # Not by `json`, which takes seconds for the megabytes of a large run.
     told = to_json(findings.model_dump(mode="json"), indent=1)
     write_changed(folder / "findings.json", told)
-    common["companions"] = write_companions(folder, gathered)
     write_overview(folder, gathered, findings, inks, common)

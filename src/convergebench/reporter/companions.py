@@ -33,29 +33,43 @@ class Companion:
     about: str
 
 
+PAGES: Final = (
+    Companion(
+        "trial.html",
+        "Trial of the metrics",
+        "do no-reference metrics notice that replicated frames get worse?",
+    ),
+    Companion(
+        "failures.html",
+        "Failures by kind",
+        "what went wrong, how often and from which step on, with evidence",
+    ),
+    Companion(
+        "self-evaluation.html", "Self-evaluation", "when the editors themselves noticed the damage"
+    ),
+)
+
+
+def standing_companions(folder: Path) -> tuple[Companion, ...]:
+    """Those that are there from before: a page that follows a run must not draw them each time."""
+    return tuple(one for one in PAGES if (folder / one.page).is_file())
+
+
 def write_companions(folder: Path, gathered: Gathered) -> tuple[Companion, ...]:
     """Write what there is to be written; says what it was, so that the first page can link it."""
-    found: list[Companion] = []
+    written: set[str] = set()
     tried = tried_of(gathered)
     if tried is not None:
         trial.write_tables(tried, folder)
-        page = write_trial(tried, folder, pictures=_pictures(gathered)).name
-        told = "do no-reference metrics notice that replicated frames get worse?"
-        found.append(Companion(page, "Trial of the metrics", told))
-    if gathered.several:
-        return tuple(found)
-    store = gathered.runs[0].store
-    failed = failures.stored(store.path)
-    if failed is not None:
-        page = write_failures(failed, folder).name
-        told = "what went wrong, how often and from which step on, with evidence"
-        found.append(Companion(page, "Failures by kind", told))
-    noticed = stored(store)
-    if noticed is not None:
-        page = write_self_evaluation(noticed, folder, store.path).name
-        told = "when the editors themselves noticed the damage"
-        found.append(Companion(page, "Self-evaluation", told))
-    return tuple(found)
+        written.add(write_trial(tried, folder, pictures=_pictures(gathered)).name)
+    if not gathered.several:
+        store = gathered.runs[0].store
+        failed, noticed = failures.stored(store.path), stored(store)
+        if failed is not None:
+            written.add(write_failures(failed, folder).name)
+        if noticed is not None:
+            written.add(write_self_evaluation(noticed, folder, store.path).name)
+    return tuple(one for one in PAGES if one.page in written)
 
 
 def _pictures(gathered: Gathered) -> dict[str, Path]:
