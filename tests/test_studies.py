@@ -47,6 +47,7 @@ def test_an_editor_of_unknown_price_is_run_first_and_studied_then(tmp_path: Path
             study(path, "banana100/small", editors=[editor], budget=budget, **wish)
     assert not path.exists()
     run(path, {**open_preset("banana100/small").table, "editors": [editor]}, **wish)
+    assert **wish).report is not None
     assert study(path, "banana100/small", editors=[editor], **wish).report.path.is_file()
 
 
