@@ -47,8 +47,9 @@ def test_an_editor_of_unknown_price_is_run_first_and_studied_then(tmp_path: Path
             study(path, "banana100/small", editors=[editor], budget=budget, **wish)
     assert not path.exists()
     run(path, {**open_preset("banana100/small").table, "editors": [editor]}, **wish)
-    assert **wish).report is not None
-    assert study(path, "banana100/small", editors=[editor], **wish).report.path.is_file()
+    done = study(path, "banana100/small", editors=[editor], **wish).report
+    assert done is not None
+    assert done.path.is_file()
 
 
 def test_a_preset_without_editors_wants_one(tmp_path: Path) -> None:
