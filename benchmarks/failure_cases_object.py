@@ -27,7 +27,7 @@ from convergebench.cycle import Box, Cycle, Edit, Operation, pixel_box
 from convergebench.editors.reference.operations import add
 from convergebench.failures.situation import Situation, constructed
 from convergebench.frame import resize
-from convergebench.suite import Source
+from convergebench.source import Source
 
 COPY = Cycle(name="copy", kind="replicate", edit=(Edit(prompt="Copy the picture."),))
 MIRROR = Cycle(

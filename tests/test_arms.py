@@ -16,7 +16,8 @@ from convergebench.planner import plan
 from convergebench.presets import open_preset, preset_names
 from convergebench.registry import open_suite
 from convergebench.runspec import CONTROLS, RunSpec
-from convergebench.suite import Source, Suite
+from convergebench.source import Source
+from convergebench.suite import Suite
 
 SUITE = open_suite("starter")
 SOURCES = [source.name for source in SUITE.source]

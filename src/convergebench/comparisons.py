@@ -23,7 +23,8 @@ from convergebench.chain import Chain
 from convergebench.cycle import Box, Cycle, Home
 from convergebench.metric import MetricSpec
 from convergebench.registration import VERSION
-from convergebench.suite import Source, region_box
+from convergebench.source import Source
+from convergebench.suite import region_box
 
 FLOOR_PREFIX: Final = "floor--"
 PUBLISHED: Final = "published:"

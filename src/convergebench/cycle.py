@@ -253,7 +253,9 @@ class Cycle(Record):
 
     `called` is what an import found it called, where that is no legal name. `reversibility` says
     whether an ideal editor could come home; cycles that are only partially reversible are reported
-    apart and kept out of the headline.
+    apart and kept out of the headline. `group` is the group that a prompt belongs to and `factors`
+    what sets it apart, as `{length = "short", fidelity = "yes"}`. `readers` says for whom it is:
+    editors that read prompts, or those that read none and need not be asked with every prompt.
     """
 
     name: Name
@@ -265,10 +267,23 @@ class Cycle(Record):
     edit: Annotated[tuple[Edit, ...], Field(min_length=1)]
     called: str | None = None
     reversibility: Reversibility | None = None
+    group: Annotated[str, Field(min_length=1, max_length=60)] | None = None
+    factors: dict[str, str] | None = None
+    readers: Literal["prompted", "unprompted"] | None = None
 
     @model_serializer(mode="wrap")
     def _without_the_newer(self, dump: SerializerFunctionWrapHandler) -> dict[str, Any]:
-        return without_empty(dump(self), "called", "reversibility")
+        newer = ("called", "reversibility", "group", "factors", "readers")
+        return without_empty(dump(self), *newer)
+
+    @property
+    def title(self) -> str:
+        """What it is called in tables."""
+        return self.called or self.name
+
+    def suits(self, prompted: bool) -> bool:
+        """Whether an editor that reads prompts, or one that reads none, walks it."""
+        return self.readers in (None, "prompted" if prompted else "unprompted")
 
     @property
     def reversible(self) -> bool:

@@ -45,6 +45,10 @@ _COMMA: Final = {
 }
 
 
+COMMAND: Final = "cmd:"
+"""How the name of an editor begins that is a command."""
+
+
 @dataclass(frozen=True)
 class Plugin:
     """An installed plug-in, and why it cannot be used if it cannot."""
@@ -67,7 +71,12 @@ class PluginName:
 
     @classmethod
     def parse(cls, text: str, what: str = "editor", example: str = "ref:jpeg") -> PluginName:
-        """Read `family:model,option=value,…`. Raises SettingsError."""
+        """Read `family:model,option=value,…`. Raises SettingsError.
+
+        `cmd:` is followed by a command, in which a comma is a comma.
+        """
+        if text.strip().startswith(COMMAND):
+            return cls("cmd", text.strip()[len(COMMAND) :].strip() or None, ())
         head, *pairs = text.strip().split(",")
         family, _, model = head.partition(":")
         options = {}
@@ -125,6 +134,20 @@ def says_control(name: str) -> bool:
         return open_editor(name).spec.control
     except Exception:  # not installed, not openable: its frames were made elsewhere
         return False
+
+
+def reads_prompts(name: str) -> bool:
+    """Whether what an editor does depends on the prompt, told from its name alone.
+
+    It is asked of names in records, too, so nothing is opened: the family's factory may have a
+    `reads_prompts(PluginName) -> bool`; without one its editors do.
+    """
+    parsed = PluginName.parse(name)
+    try:
+        told = getattr(_load("editors", parsed.family), "reads_prompts", None)
+    except ConvergeBenchError:  # not installed here: its chains were walked elsewhere
+        return True
+    return True if told is None else bool(told(parsed))
 
 
 def metric_name(text: str) -> PluginName:

@@ -11,7 +11,7 @@ from pydantic import Field, model_validator
 from convergebench.chain import ChainKey, Settings
 from convergebench.cycle import Cycle, Record
 from convergebench.errors import SettingsError
-from convergebench.registry import PluginName
+from convergebench.registry import PluginName, reads_prompts
 from convergebench.suite import Suite
 
 ROUNDS: Final = 5
@@ -68,7 +68,8 @@ class RunSpec(Record):
     """A run, as written in run.toml. Give `rounds` or `steps`, not both.
 
     With `arms` it is their union; `sources` and `cycles` of the run then say which of them are
-    walked at all, and a setting of an arm goes before the run's.
+    walked at all, and a setting of an arm goes before the run's. `prompts` is a file of prompts
+    that take the place of a restoration suite's own.
     """
 
     suite: str = "starter"
@@ -87,6 +88,7 @@ class RunSpec(Record):
     repeat_lost: Annotated[int, Field(ge=0, le=10)] = 1
     controls: bool = True
     arms: tuple[Arm, ...] = ()
+    prompts: str | None = None
 
     @model_validator(mode="after")
     def _consistent(self) -> Self:
@@ -108,8 +110,9 @@ class RunSpec(Record):
         return self.deadline or max(DEADLINE, PATIENCE * (seconds or 0.0))
 
     def steps_of(self, cycle: Cycle) -> int:
-        """How many steps a chain of this cycle takes."""
-        return self.steps or (self.rounds or ROUNDS) * cycle.period
+        """How many steps a chain of this cycle takes; a picture is restored once, unless told."""
+        rounds = self.rounds or (1 if cycle.kind == "restore" else ROUNDS)
+        return self.steps or rounds * cycle.period
 
     def keys(self, suite: Suite) -> list[ChainKey]:
         """Every chain of the run. Raises UnknownName, SettingsError."""
@@ -129,11 +132,19 @@ class RunSpec(Record):
             )
         return list(dict.fromkeys(found))  # a value that was given twice is no chain more
 
+    def _own_cycles(self, arm: Arm, suite: Suite) -> tuple[str, ...]:
+        """The cycles that an arm names; of other prompts the first of each group in their place."""
+        known = {cycle.name for cycle in suite.cycle}
+        if self.prompts is None or not arm.cycles or known.intersection(arm.cycles):
+            return arm.cycles
+        prompts = [cycle for cycle in suite.cycle if cycle.readers == "prompted"]
+        return tuple({cycle.group: cycle.name for cycle in reversed(prompts)}.values())
+
     def _arm_keys(self, suite: Suite, arm: Arm) -> list[ChainKey]:
         here = [source.name for source in suite.source if source.elsewhere is None]
         names = _both(arm.sources, self.sources)
         sources = [suite.source_named(n) for n in (here if names is None else names)]
-        names = _both(arm.cycles, self.cycles)
+        names = _both(self._own_cycles(arm, suite), self.cycles)
         cycles = list(suite.cycle) if names is None else [suite.cycle_named(n) for n in names]
         if not (sources and cycles):
             return []
@@ -168,6 +179,7 @@ class RunSpec(Record):
             for settings in axes.combinations()
             if settings.phrasing < cycle.phrasings
             for editor in dict.fromkeys(editors)
+            if cycle.readers is None or cycle.suits(reads_prompts(editor))
         ]
 
 

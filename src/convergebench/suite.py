@@ -19,13 +19,12 @@ from pydantic import (
     Field,
     SerializerFunctionWrapHandler,
     ValidationError,
-    field_validator,
     model_serializer,
     model_validator,
 )
 
-from convergebench import drawing
-from convergebench.cycle import Box, Cycle, Edit, Name, Record, checked_box, without_empty
+from convergebench import degrading, drawing
+from convergebench.cycle import Box, Cycle, Edit, Name, Record, without_empty
 from convergebench.errors import (
     ConvergeBenchError,
     MalformedImage,
@@ -35,80 +34,9 @@ from convergebench.errors import (
 )
 from convergebench.folders import data_folders
 from convergebench.frame import Frame, sha256
+from convergebench.prompts import PromptSet, load_prompts
+from convergebench.source import Source
 from convergebench.wording import counted
-
-
-class Source(Record):
-    """One source image: a file with its checksum, or a scene drawn by our own code.
-
-    A source that scores were published for, and whose picture is not here, only says where it is.
-    `called` is what an import found it called, where that is no legal name. `address` is where the
-    file can be had, pinned to a commit, and `truth_address` where its truth can; `origin` who made
-    it, as its licence may want to be told. `width` and `height` are a drawn source's own size:
-    without them it is a square of the suite's size.
-    """
-
-    name: Name
-    file: str | None = None
-    sha256: Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")] | None = None
-    draw: str | None = None
-    pixels: Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")] | None = None
-    truth: str | None = None
-    truth_sha256: Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")] | None = None
-    licence: Annotated[str, Field(min_length=1)]
-    category: str = ""
-    description: str = ""
-    regions: dict[str, Box] = Field(default_factory=dict)
-    elsewhere: Annotated[str, Field(min_length=1)] | None = None
-    called: str | None = None
-    address: Annotated[str, Field(pattern=r"^https?://\S+$")] | None = None
-    truth_address: Annotated[str, Field(pattern=r"^https?://\S+$")] | None = None
-    origin: str | None = None
-    width: Annotated[int, Field(ge=16, le=8192)] | None = None
-    height: Annotated[int, Field(ge=16, le=8192)] | None = None
-
-    @model_serializer(mode="wrap")
-    def _without_the_newer(self, dump: SerializerFunctionWrapHandler) -> dict[str, Any]:
-        newer = ("elsewhere", "called", "address", "truth_address", "origin", "width", "height")
-        return without_empty(dump(self), *newer)
-
-    @field_validator("regions")
-    @classmethod
-    def _inside(cls, regions: dict[str, Box]) -> dict[str, Box]:
-        return {name: checked_box(box) for name, box in regions.items()}
-
-    @model_validator(mode="after")
-    def _one_origin(self) -> Self:
-        if sum(told is not None for told in (self.file, self.draw, self.elsewhere)) != 1:
-            raise ValueError(f"source {self.name!r}: give either 'file' or 'draw'")
-        if self.file and not self.sha256:
-            raise ValueError(f"source {self.name!r}: 'sha256' is missing")
-        if self.truth and not self.truth_sha256:
-            raise ValueError(f"source {self.name!r}: 'truth_sha256' is missing")
-        if self.draw and self.draw not in drawing.SCENES:
-            raise ValueError(f"source {self.name!r}: no drawn scene {self.draw!r}")
-        if (self.width is None) != (self.height is None) or (self.width and not self.draw):
-            raise ValueError(f"source {self.name!r}: a drawn source has 'width' and 'height'")
-        return self
-
-    def drawn_size(self, side: int) -> tuple[int, int]:
-        """Width and height in which it is drawn where the suite's size is `side`.
-
-        A square of that side; or its own size, made smaller where its short side is longer.
-        """
-        if not (self.width and self.height):
-            return side, side
-        scale = min(1.0, side / min(self.width, self.height))
-        return max(16, round(self.width * scale)), max(16, round(self.height * scale))
-
-    @property
-    def files(self) -> tuple[tuple[str, str, str | None], ...]:
-        """Its files, as path, SHA-256 and address: the picture's, then the truth's."""
-        told = (
-            (self.file, self.sha256, self.address),
-            (self.truth, self.truth_sha256, self.truth_address),
-        )
-        return tuple((file, digest, where) for file, digest, where in told if file and digest)
 
 
 class Suite(Record):
@@ -205,7 +133,7 @@ class Suite(Record):
         """Whether a cycle makes sense for a source: not excluded, and its regions are known."""
         if cycle.sources is not None and source.name not in cycle.sources:
             return False
-        if cycle.kind == "restore" and source.draw is not None:
+        if cycle.kind == "restore" and source.draw is not None and not source.degrade:
             return False
         named = [e.region for e in cycle.edit if isinstance(e.region, str)]
         return all(region in source.regions for region in named)
@@ -218,16 +146,20 @@ class Suite(Record):
                 "or choose other sources."
             )
         if source.draw is not None:
-            return Frame.of_pixels(
-                drawing.scene(source.draw, *source.drawn_size(size or self.size))
-            )
+            pixels = drawing.scene(source.draw, *source.drawn_size(size or self.size))
+            for damage in source.degrade or ():
+                pixels = degrading.degrade(pixels, damage.kind, damage.severity, damage.seed)
+            return Frame.of_pixels(pixels)
         return self._file(source.name, source.file or "", source.sha256 or "")
 
-    def truth(self, source: Source) -> Frame | None:
+    def truth(self, source: Source, size: int | None = None) -> Frame | None:
         """The ground truth of a degraded source, where there is one."""
-        if source.truth is None:
+        if not source.has_truth:
             return None
-        return self._file(source.name, source.truth, source.truth_sha256 or "")
+        if source.draw is not None:
+            side = size or self.size
+            return Frame.of_pixels(drawing.scene(source.draw, *source.drawn_size(side)))
+        return self._file(source.name, source.truth or "", source.truth_sha256 or "")
 
     def missing(self) -> tuple[Source, ...]:
         """The sources that have an address and lack a file here; contents are not looked at.
@@ -263,6 +195,23 @@ class Suite(Record):
         total = int(self.subset.split()[2]) if self.subset else len(self.source)
         told = f"{len(kept)} of {total} sources ({sha256(names.encode())[:8]})"
         changes = {"source": kept, "cycle": cycles, "subset": told, "whole": self.whole_hash()}
+        return self.model_copy(update=changes)
+
+    def with_prompts(self, prompts: PromptSet) -> Suite:
+        """This suite with other prompts to restore with; it is another suite then.
+
+        Raises:
+            SuiteError: It has nothing to restore, or a cycle of such a name.
+        """
+        if not any(cycle.kind == "restore" for cycle in self.cycle):
+            raise SuiteError(f"suite {self.label} restores nothing, so prompts do not fit it.")
+        kept = [c for c in self.cycle if c.kind != "restore" or c.readers == "unprompted"]
+        fresh = prompts.cycles()
+        clash = {cycle.name for cycle in kept} & {cycle.name for cycle in fresh}
+        if clash:
+            raise SuiteError(f"prompt {min(clash)!r} is called like a cycle of {self.label}.")
+        name = f"{self.name}.{prompts.name}"[:60]
+        changes = {"name": name, "fingerprint": None, "cycle": (*kept, *fresh)}
         return self.model_copy(update=changes)
 
     def places(self, file: str) -> list[Path]:
@@ -339,6 +288,9 @@ def load_suite(path: Path) -> Suite:
     for key in ("subset", "whole", "root", "opened_as"):
         if key in table:
             raise SuiteError(f"{file}: {key}: there is no such key")
+    if (prompts := table.pop("prompts", None)) is not None:
+        own = load_prompts(file.parent / str(prompts)).cycles()
+        table["cycle"] = [*table.get("cycle", ()), *own]
     try:
         return Suite.model_validate({**table, "root": file.parent, "opened_as": str(file)})
     except ValidationError as error:

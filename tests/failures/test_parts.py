@@ -15,7 +15,7 @@ from convergebench.failures.hues import NAMES, hues_of, oklab
 from convergebench.failures.parts import DETECTORS
 from convergebench.failures.situation import Situation, constructed
 from convergebench.metric import NoScore
-from convergebench.suite import Source
+from convergebench.source import Source
 from tests.failures.cycles import COPY, MIRROR, RECOLOUR, ROTATE
 
 SIMPLIFICATION, GRADIENTS = DETECTORS

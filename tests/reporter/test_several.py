@@ -14,8 +14,9 @@ from convergebench.frame import Frame, encode
 from convergebench.reporter import report
 from convergebench.runner import run
 from convergebench.scorer import score
+from convergebench.source import Source
 from convergebench.store import RunStore
-from convergebench.suite import Source, Suite
+from convergebench.suite import Suite
 from tests.analysis.several import TRIP
 from tests.analysis.test_imported import only_scores
 from tests.reporter.pages import assert_links_resolve, read_page

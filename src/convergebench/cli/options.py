@@ -117,6 +117,14 @@ Settings = Annotated[
         "(stateless, chat); may be given several times.",
     ),
 ]
+Prompts = Annotated[
+    Path | None,
+    typer.Option(
+        "--prompts",
+        metavar="FILE",
+        help="A TOML file of prompts in groups, in place of a restoration suite's own.",
+    ),
+]
 RetryFailed = Annotated[
     bool, typer.Option("--retry-failed", help="Take up again the chains that ended in failed.")
 ]

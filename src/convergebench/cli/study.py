@@ -32,6 +32,7 @@ def study(
     steps: o.Steps = None,
     repeats: o.Repeats = None,
     size: o.Size = None,
+    prompts: o.Prompts = None,
     budget: o.Budget = None,
     json: o.Json = False,
 ) -> None:
@@ -61,6 +62,7 @@ def study(
             steps=steps,
             repeats=repeats,
             size=size,
+            prompts=str(prompts) if prompts else None,
             budget=budget,
             observe=observe,
         )

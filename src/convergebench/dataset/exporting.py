@@ -39,8 +39,9 @@ from convergebench.importer.datasetfiles import (
     step_row,
 )
 from convergebench.importer.making import MARK, making
+from convergebench.source import Source
 from convergebench.store import RunStore
-from convergebench.suite import Source, Suite, region_box
+from convergebench.suite import Suite, region_box
 from convergebench.wording import counted, shown
 
 if TYPE_CHECKING:

@@ -15,7 +15,8 @@ from convergebench.chain import Call, Chain, ChainKey, FrameRef, Settings, Step
 from convergebench.cycle import Box, Cycle, Edit, Home
 from convergebench.frame import resize
 from convergebench.metric import Memo, Picture
-from convergebench.suite import Source, region_box
+from convergebench.source import Source
+from convergebench.suite import region_box
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -11,7 +11,7 @@ from convergebench.chain import FrameRef
 from convergebench.cycle import NOT_RECORDED, Cycle
 from convergebench.errors import StoreMismatch
 from convergebench.gathering.body import Run
-from convergebench.suite import Source
+from convergebench.source import Source
 from convergebench.wording import shown
 
 Digests = tuple[str, str]

@@ -29,8 +29,9 @@ from convergebench.importer.found import (
     Wishes,
 )
 from convergebench.importer.naming import legal_names, suffixed
+from convergebench.source import Source
 from convergebench.store import RunStore
-from convergebench.suite import Source, Suite
+from convergebench.suite import Suite
 from convergebench.wording import counted, shown
 
 Refs = tuple[FrameRef | None, FrameRef | None]

@@ -21,7 +21,8 @@ from convergebench.errors import ImportProblem, MalformedImage
 from convergebench.frame import EXTENSIONS, Frame
 from convergebench.importer.initials import Initial, find_initials
 from convergebench.registry import open_suite
-from convergebench.suite import Source, Suite, load_suite
+from convergebench.source import Source
+from convergebench.suite import Suite, load_suite
 from convergebench.table import Table
 from convergebench.wording import counted, in_order
 

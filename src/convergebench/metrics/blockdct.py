@@ -20,12 +20,12 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from convergebench.metrics.bands import in_bands
+from convergebench.bands import in_bands
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from convergebench.metrics.windows import Scratch
+    from convergebench.bands import Scratch
 
     Doubles = NDArray[np.float64]
 

@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from convergebench import weights
+from convergebench.bands import Scratch, in_bands
 from convergebench.errors import MetricUnavailable
 from convergebench.metric import (
     KnownAnswer,
@@ -30,7 +31,6 @@ from convergebench.metric import (
     Picture,
     StepView,
 )
-from convergebench.metrics.bands import in_bands
 from convergebench.metrics.gaussians import (
     Moments,
     fit_asymmetric,
@@ -39,7 +39,6 @@ from convergebench.metrics.gaussians import (
     scales,
 )
 from convergebench.metrics.mscn import ZEROS, Level, edges, full, half
-from convergebench.metrics.windows import Scratch
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

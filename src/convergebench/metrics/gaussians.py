@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from convergebench.metrics.windows import Scratch
+from convergebench.bands import Scratch
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

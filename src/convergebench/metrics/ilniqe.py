@@ -25,7 +25,9 @@ import cv2
 import numpy as np
 
 from convergebench import weights
+from convergebench.bands import Scratch, in_bands
 from convergebench.errors import MetricUnavailable
+from convergebench.imresize import imresize
 from convergebench.metric import (
     KnownAnswer,
     LiftedMetric,
@@ -34,7 +36,6 @@ from convergebench.metric import (
     NoScore,
     Picture,
 )
-from convergebench.metrics.bands import in_bands
 from convergebench.metrics.gaussians import (
     Moments,
     block_moments,
@@ -42,10 +43,8 @@ from convergebench.metrics.gaussians import (
     neighbour_moments,
     scales,
 )
-from convergebench.metrics.imresize import imresize
 from convergebench.metrics.loggabor import bank
 from convergebench.metrics.weibull import fit_weibull
-from convergebench.metrics.windows import Scratch
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -26,10 +26,9 @@ from typing import TYPE_CHECKING, Any, Final
 import cv2
 import numpy as np
 
-from convergebench.metrics.bands import in_bands
-from convergebench.metrics.imresize import imresize
+from convergebench.bands import Scratch, in_bands
+from convergebench.imresize import imresize
 from convergebench.metrics.ssim import luma8
-from convergebench.metrics.windows import Scratch
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

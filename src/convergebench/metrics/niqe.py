@@ -23,7 +23,9 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from convergebench import weights
+from convergebench.bands import Scratch, in_bands
 from convergebench.errors import MetricUnavailable
+from convergebench.imresize import imresize
 from convergebench.metric import (
     KnownAnswer,
     LiftedMetric,
@@ -32,16 +34,13 @@ from convergebench.metric import (
     NoScore,
     Picture,
 )
-from convergebench.metrics.bands import in_bands
 from convergebench.metrics.gaussians import (
     Moments,
     fit_asymmetric,
     neighbour_moments,
     scales,
 )
-from convergebench.metrics.imresize import imresize
 from convergebench.metrics.mscn import OUTERMOST, RADIUS, edges, full, half
-from convergebench.metrics.windows import Scratch
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -24,11 +24,10 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
 
+from convergebench.bands import Scratch, in_bands
 from convergebench.metric import KnownAnswer, MetricSpec, Picture, StepView, lift
-from convergebench.metrics.bands import in_bands
 from convergebench.metrics.mscn import full, mscn
 from convergebench.metrics.ssim import luma8
-from convergebench.metrics.windows import Scratch
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -28,6 +28,8 @@ from typing import TYPE_CHECKING, Any, Final
 import cv2
 import numpy as np
 
+from convergebench.bands import MAX_THREADS, Scratch
+
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
@@ -44,23 +46,6 @@ TILE: Final = (128, 1024)
 filter costs nothing and threads seldom meet at the interpreter's lock."""
 CHUNK: Final = 1 << 15
 """Samples that go through the formula at once: all of its arrays fit a core's cache."""
-MAX_THREADS: Final = 8
-"""Each holds about 8 MB of scratch arrays."""
-
-
-class Scratch:
-    """Arrays used again from tile to tile: allocating them costs more than filling them."""
-
-    def __init__(self) -> None:
-        self._held: dict[tuple[str, type], NDArray[Any]] = {}
-
-    def __call__(self, name: str, shape: tuple[int, ...], dtype: type) -> NDArray[Any]:
-        """An array of this shape with arbitrary content."""
-        need = math.prod(shape)
-        held = self._held.get((name, dtype))
-        if held is None or held.size < need:
-            held = self._held[name, dtype] = np.empty(need, dtype)
-        return held[:need].reshape(shape)
 
 
 @dataclass(frozen=True)

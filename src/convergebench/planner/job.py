@@ -15,6 +15,7 @@ from convergebench.chain import FrameRef
 from convergebench.drawing import scene_rows
 from convergebench.errors import SettingsError, SuiteError, explain
 from convergebench.frame import Frame, encode
+from convergebench.prompts import load_prompts
 from convergebench.registry import open_suite
 from convergebench.runspec import Axes, RunSpec
 from convergebench.store import RunStore
@@ -59,7 +60,7 @@ class Job:
             if source:
                 return self.store.frame(source), self.store.frame(truth) if truth else None
         wanted = self.suite.source_named(name)
-        return self.suite.frame(wanted, self.size), self.suite.truth(wanted)
+        return self.suite.frame(wanted, self.size), self.suite.truth(wanted, self.size)
 
     def extent(self, name: str) -> Extent | None:
         """How large a source is that would take long to draw; None for all others.
@@ -130,6 +131,12 @@ def prepare(
                 f"suite {suite.label} was changed after it was sealed. Raise its 'version', and "
                 f"seal it again with what `convergebench suites check {name}` prints."
             )
+    if spec.prompts is not None:
+        if store is not None and "prompts" not in given:  # as they were when the run was begun
+            suite = store.suite.model_copy(update={"root": suite.root})
+        else:
+            near = folder if "prompts" not in given else Path()
+            suite = suite.with_prompts(load_prompts(near / spec.prompts))
     whole = suite
     suite = recorded(whole, store.suite) if store else chosen(whole, spec)
     size = spec.size or (store.info.size if store else suite.size)

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
-from convergebench.suite import Source, Suite
+from convergebench.source import Source
+from convergebench.suite import Suite
 from convergebench.table import Table
 from convergebench.wording import counted
 

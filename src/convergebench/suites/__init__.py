@@ -18,3 +18,8 @@ def banana100() -> Path:
 def roundtrip_v1() -> Path:
     """The round-trip study: 100 sources, fetched by `suites prepare`, and 30 edit pairs."""
     return Path(__file__).parent / "roundtrip" / "suite.toml"
+
+
+def restoration_v1() -> Path:
+    """The restoration study: 13 scenes and 7 degradations, 35 inputs, 12 prompts, presets."""
+    return Path(__file__).parent / "restoration" / "suite.toml"

@@ -56,6 +56,10 @@ class Catalogue:
         self._models: Final = models
         self.models: Final = {name: model.description for name, model in models.items()}
 
+    def reads_prompts(self, name: PluginName) -> bool:
+        """Whether a model's wording matters to it: of these it does to the restorer alone."""
+        return name.model == "restorer"
+
     def __call__(self, model: str = "identity", **options: str) -> Editor:
         """The reference editor of that name.
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from convergebench.editor import EditRequest
-from convergebench.editors.reference import faulty, media, personalities
+from convergebench.editors.reference import faulty, media, personalities, restorer
 from convergebench.editors.reference.operations import perform
 from convergebench.editors.reference.options import Option
 from convergebench.editors.reference.seeding import generator, generator_of
@@ -245,6 +245,15 @@ MODELS: Final[dict[str, Model]] = {
         _medium(lambda p, r, o: personalities.painted(p, o["amount"])),
         (_AMOUNT,),
         seconds=0.1,
+    ),
+    "restorer": Model(
+        "repairs a damaged picture, and invents the more the less its prompt asks for fidelity",
+        restorer.restore,
+        (
+            Option("amount", 1.0, "how boldly it sharpens and invents", 0, 4),
+            Option("odd", 0.06, f"{_SHARE} in which it adds a thing that was not there", 0, 1),
+        ),
+        seconds=0.3,
     ),
     "ramp": Model(
         "moves every sample by a fixed step: PSNR after n calls is 20·log10(255 / (n·step))",

@@ -22,12 +22,12 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from convergebench.metrics.bands import in_bands
+from convergebench.bands import in_bands
 
 if TYPE_CHECKING:
     from numpy.typing import DTypeLike, NDArray
 
-    from convergebench.metrics.windows import Scratch
+    from convergebench.bands import Scratch
 
 BLOCK: Final = 16
 """Output samples per block of the matrix: few, so that little of a block is zero, yet enough for

@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from convergebench.metrics import imresize as module
-from convergebench.metrics.imresize import imresize
+from convergebench import imresize as module
+from convergebench.imresize import imresize
 from tests.metrics.naturalness import drawn, resized
 
 sides = st.integers(1, 60)

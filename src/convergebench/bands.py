@@ -2,15 +2,36 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from typing import TypeVar
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import cv2
+import numpy as np
 
-from convergebench.metrics.windows import MAX_THREADS, Scratch
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
 
 T = TypeVar("T")
+
+MAX_THREADS: Final = 8
+"""Each holds about 8 MB of scratch arrays."""
+
+
+class Scratch:
+    """Arrays used again from tile to tile: allocating them costs more than filling them."""
+
+    def __init__(self) -> None:
+        self._held: dict[tuple[str, type], NDArray[Any]] = {}
+
+    def __call__(self, name: str, shape: tuple[int, ...], dtype: type) -> NDArray[Any]:
+        """An array of this shape with arbitrary content."""
+        need = math.prod(shape)
+        held = self._held.get((name, dtype))
+        if held is None or held.size < need:
+            held = self._held[name, dtype] = np.empty(need, dtype)
+        return held[:need].reshape(shape)
 
 
 def in_bands(height: int, rows: int, work: Callable[[int, int, Scratch], T]) -> list[T]:

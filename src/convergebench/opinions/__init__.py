@@ -1,0 +1,1 @@
+"""What people say: statistics of ratings, from answers to opinions."""

@@ -1,0 +1,1 @@
+"""The restoration study: which prompt works, how stable it is, how it compares."""
