@@ -17,13 +17,15 @@ from convergebench import failures as taxonomy
 from convergebench.cards.editors import typical_price
 from convergebench.cards.metrics import Card
 from convergebench.cli import app
+from convergebench.editors.classic import FILTERS
 from convergebench.editors.local.models import models as local_models
+from convergebench.editors.local.realesrgan import NETWORKS as RESTORERS
 from convergebench.editors.providers import catalogue
 from convergebench.editors.reference.models import MODELS
 from convergebench.metric import MetricSpec
 from convergebench.metrics.sets import SETS
 
-OWN = ("python", "http", "https", "comfyui", "folder")
+OWN = ("python", "http", "https", "comfyui", "folder", "cmd")
 NETWORKS = ("taef2", "inpaint")
 HEAD = "<!-- Written by docs/generate.py from the code; do not edit. -->\n\n"
 
@@ -59,17 +61,33 @@ def cli() -> str:
 
 def editors() -> str:
     """Reference editors with their options, those of this machine, and every provider's models."""
-    lines = ["# Editors\n", "`ref:*` are built in and free; providers' models need a key.\n"]
+    lines = ["# Editors\n"]
+    lines.append("`ref:*` and `classic:*` are built in and free; providers' models need a key.\n")
     lines.append("`convergebench editors list` says which of them can be called on your machine.\n")
     lines.append("| editor | what it does | options |\n|---|---|---|")
     for name, model in MODELS.items():
         options = "; ".join(f"`{o.name}={o.default}` {o.meaning}" for o in model.options)
         control = " (control)" if model.control else ""
         lines.append(f"| `ref:{name}`{control} | {model.description} | {options} |")
-    lines += _own() + _local()
+    lines += _filters() + _own() + _local()
     for name in catalogue.providers():
         lines += _models(catalogue.shelf(name))
     return "\n".join(lines) + "\n"
+
+
+def _filters() -> list[str]:
+    """The classical filters and the restoration networks."""
+    lines = ["\n## Restoration\n"]
+    lines.append("[Classical filters](../editors/classic.md), which read no prompt.\n")
+    lines.append("| editor | what it does | options |\n|---|---|---|")
+    for name, one in FILTERS.items():
+        options = "; ".join(f"`{o.name}={o.default}` {o.meaning}" for o in one.options)
+        lines.append(f"| `classic:{name}` | {one.description} | {options} |")
+    lines.append("\n[Real-ESRGAN](../editors/realesrgan.md), where its package is installed.\n")
+    lines.append("| editor | what it is |\n|---|---|")
+    for name, network in RESTORERS.items():
+        lines.append(f"| `realesrgan:{name}` | {network.description} |")
+    return lines
 
 
 def _own() -> list[str]:

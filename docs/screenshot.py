@@ -2,9 +2,11 @@
 
 python docs/screenshot.py RUN/report docs/images            (a run of roundtrip-v1)
 python docs/screenshot.py --trial RUN/report docs/images    (a run of banana100/offline)
+python docs/screenshot.py --restoration RUN/report docs/images    (a run of restoration-v1/offline)
 
 `report.png` is the top of the first page, `viewer.png` the last step of a drawn source's red ball
-with two editors beside home; `trial.png` is the top of the trial of the metrics.
+with two editors beside home; `trial.png` is the top of the trial of the metrics;
+`restoration.png` is the slider of the restoration study and what its wording does.
 """
 
 from __future__ import annotations
@@ -20,16 +22,19 @@ WIDTH = 1280
 FLAGS = ["--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-background-networking"]
 SOURCE = "drawn-still-life"
 EDITORS = ("banana", "latent")
+REPAIRED = "large-face-defocus/input/"
 
 
 def main() -> None:
     """Open the pages, wait for what they draw, and keep pictures with few colours."""
-    words = [word for word in sys.argv[1:] if word != "--trial"]
+    words = [word for word in sys.argv[1:] if not word.startswith("--")]
     report, out = Path(words[0]).resolve(), Path(words[1])
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=BROWSER, args=FLAGS)
         page = browser.new_page(viewport={"width": WIDTH, "height": 3000})
-        names = (_trial if "--trial" in sys.argv else _report)(page, report, out)
+        takes = {"--trial": _trial, "--restoration": _restoration}
+        take = next((takes[word] for word in sys.argv if word in takes), _report)
+        names = take(page, report, out)
         browser.close()
     for name in names:
         image = Image.open(out / name).convert("RGB")
@@ -44,6 +49,22 @@ def _trial(page: Page, report: Path, out: Path) -> list[str]:
         path=out / "trial.png", clip={"x": 0, "y": 0, "width": WIDTH, "height": min(end, 1700)}
     )
     return ["trial.png"]
+
+
+def _restoration(page: Page, report: Path, out: Path) -> list[str]:
+    page.goto(f"{(report / 'restoration.html').as_uri()}#compare/{REPAIRED}")
+    page.reload()
+    page.wait_for_selector("#slider[data-shown]")
+    page.wait_for_timeout(2000)
+    page.evaluate("window.scrollTo(0, 0)")
+    page.wait_for_timeout(2000)
+    page.set_viewport_size({"width": WIDTH, "height": 900})  # the slider's size follows it
+    page.wait_for_timeout(500)
+    box = "(id) => { const b = document.querySelector(id).getBoundingClientRect(); return b.bottom }"
+    end = page.evaluate(box, "#shots")
+    clip = {"x": 0, "y": 0, "width": WIDTH, "height": end + 16}
+    page.screenshot(path=out / "restoration.png", clip=clip, full_page=True)
+    return ["restoration.png"]
 
 
 def _report(page: Page, report: Path, out: Path) -> list[str]:

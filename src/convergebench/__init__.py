@@ -35,6 +35,7 @@ if TYPE_CHECKING:
         plugins,
     )
     from convergebench.reporter import report
+    from convergebench.restoration import judge_restorations
     from convergebench.runner import run
     from convergebench.runspec import RunSpec
     from convergebench.scorer import score
@@ -60,6 +61,7 @@ _HOME = {
     "export": "dataset",
     "find_failures": "failures:find",
     "import_run": "importer",
+    "judge_restorations": "restoration",
     "open_editor": "registry",
     "open_metric": "registry",
     "open_suite": "registry",
@@ -91,6 +93,7 @@ __all__ = [
     "export",
     "find_failures",
     "import_run",
+    "judge_restorations",
     "open_editor",
     "open_metric",
     "open_suite",

@@ -30,6 +30,9 @@ FLOOR_PREFIX: Final = "floor--"
 PUBLISHED: Final = "published:"
 """How the version of somebody else's scores begins; their origin's name follows."""
 
+HUMAN: Final = "human/"
+"""How the names of people's answers begin; the version of such a row is STUDY:RATER."""
+
 GIVEN: Final = "given"
 """The source, and the other one, in rows of a floor that came with published scores."""
 

@@ -31,6 +31,7 @@ from convergebench.suite import Suite, load_suite
 GROUPS: Final = ("editors", "layouts", "metrics", "suites")
 METRIC_ALIASES: Final = {
     "ciede": "ciede2000",
+    "clip-iqa": "clipiqa",
     "lpips-alex": "lpips",
     "paq-2-piq": "paq2piq",
     "q-align": "qalign",

@@ -23,6 +23,7 @@ from convergebench.money.ledger import Ledger, mend
 from convergebench.planner import concurrency, plan_job
 from convergebench.planner.job import Job, as_config, prepare
 from convergebench.planner.plans import Plan
+from convergebench.planner.preflight import gathered
 from convergebench.registry import open_editor
 from convergebench.runspec import RunSpec
 from convergebench.store import RunStore
@@ -110,6 +111,7 @@ def run(
     config: str | os.PathLike[str] | RunSpec | Mapping[str, Any] | None = None,
     *,
     retry_failed: bool = False,
+    allow_missing: bool = False,
     observe: Observer | None = None,
     **overrides: Any,
 ) -> RunResult:
@@ -119,6 +121,7 @@ def run(
         directory: The run directory; made if it is not there, resumed if it is.
         config: A run.toml, a table of the same keys, or a RunSpec. An existing run needs none.
         retry_failed: Take up again the chains whose last outcome was `failed`.
+        allow_missing: Take a restoration whose methods lack pictures: those chains fail.
         observe: Called with a Progress after every event, one at a time.
         **overrides: Single settings, named as in run.toml.
     """
@@ -126,10 +129,13 @@ def run(
     job = prepare(path, as_config(config), **overrides)
     keys = job.spec.keys(job.suite)
     editors = {name: open_editor(name) for name in dict.fromkeys(k.editor for k in keys)}
-    origins = {
-        name: _origin(job, name, len(keys), observe)
-        for name in dict.fromkeys(k.source for k in keys)
-    }
+    origins = gathered(
+        job,
+        keys,
+        editors,
+        lambda name: _origin(job, name, len(keys), observe),
+        allow_missing=allow_missing,
+    )
     sources = {name: source for name, (source, _) in origins.items()}
     planned = plan_job(job, keys, editors, sources, retry_failed=retry_failed)
     _require_ready(planned)

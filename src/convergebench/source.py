@@ -21,11 +21,16 @@ from convergebench.cycle import Box, Name, Record, checked_box, without_empty
 
 
 class Degradation(Record):
-    """One way in which a picture was damaged: kind, severity 1 to 3, and the seed of its chance."""
+    """One way in which a picture was damaged: kind, severity 1 to 3, and the seed of its chance.
+
+    `engine` is the version of the engine that does it: part of a suite's seal, because it moves
+    every number.
+    """
 
     kind: str
     severity: Annotated[int, Field(ge=1, le=3)] = 2
     seed: Annotated[int, Field(ge=0)] = 0
+    engine: Annotated[int, Field(ge=1)] = degrading.VERSION
 
     @field_validator("kind")
     @classmethod

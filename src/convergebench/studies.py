@@ -1,5 +1,8 @@
 """A whole study in one command: run, score, look for failures, try the metrics, report.
 
+What is looked for follows from the chains: replications are searched for failures and put metrics
+on trial; restorations are judged.
+
 Every part is what its own command does, and resumes as it does.
 """
 
@@ -18,6 +21,7 @@ from convergebench.presets import About, open_preset
 from convergebench.registry import open_editor
 from convergebench.reporter import Report, report
 from convergebench.reporter.companions import tried_of
+from convergebench.restoration import Restoration, judge_restorations
 from convergebench.runner import RunResult, run
 from convergebench.scorer import ScoreProgress, score
 from convergebench.selfeval.evaluation import stored, summaries
@@ -37,20 +41,22 @@ class Studied:
         run: How the chains' walk ended.
         report: The report that was written, with its findings; None where somebody interrupted.
         trial: The trial of the metrics; None where the chains are too short for one.
+        restoration: What restorations came to; None where nothing was restored.
         notes: What was left out, and why.
     """
 
     run: RunResult
     report: Report | None = None
     trial: trial.Trial | None = None
+    restoration: Restoration | None = None
     notes: tuple[str, ...] = ()
 
     @property
     def table(self) -> Table:
-        """The trial's table; the leaderboard where there is no trial; else how the run ended."""
+        """The study's own table; the leaderboard where it has none; else how the run ended."""
         if self.report is None:
             return self.run.table
-        told = self.trial.table if self.trial else self.report.table
+        told = (self.trial or self.restoration or self.report).table
         walked = self.run.table.notes if self.run.stopped or not self.run.complete else ()
         notes = [*told.notes, *self.notes, *walked, f"Report: {self.report.path}"]
         return Table(told.title, told.columns, told.rows, notes)
@@ -66,6 +72,7 @@ class Studied:
         return {
             **(self.report.to_dict() if self.report else {}),
             "trial": self.trial.to_dict() if self.trial else None,
+            "restoration": self.restoration.to_dict() if self.restoration else None,
             "notes": list(self.notes),
             "run": self.run.to_dict(),
         }
@@ -119,9 +126,13 @@ def study(
     # What a judge was paid for is not replaced by the list of words.
     if not (before and before.judge) and any(summaries(chain) for chain in store.chains()):
         selfeval.evaluate(directory, observe=lambda d, n: tell("self-evaluation", d, n, ""))
-    failures.find(directory, observe=lambda p: tell("failures", p.done, p.rows, ""))
+    kinds = {store.suite.cycle_of(chain.key.cycle).kind for chain in store.chains()}
+    if kinds != {"restore"}:  # its detectors look for what repetition does
+        failures.find(directory, observe=lambda p: tell("failures", p.done, p.rows, ""))
     told = report(directory, observe=lambda d, n: tell("thumbnails", d, n, ""))
-    return Studied(done, told, tried_of(gather([directory])), tuple(notes))
+    gathered = gather([directory])
+    repaired = judge_restorations(gathered) if "restore" in kinds else None
+    return Studied(done, told, tried_of(gathered), repaired, tuple(notes))
 
 
 def _scored(directory: str | os.PathLike[str], about: About, tell: Observe) -> list[str]:

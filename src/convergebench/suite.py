@@ -12,8 +12,9 @@ import json
 import tomllib
 from collections import Counter
 from collections.abc import Iterable
+from functools import lru_cache
 from pathlib import Path, PurePosixPath
-from typing import Annotated, Any, Self, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, Final, Self, TypeVar
 
 from pydantic import (
     Field,
@@ -37,6 +38,10 @@ from convergebench.frame import Frame, sha256
 from convergebench.prompts import PromptSet, load_prompts
 from convergebench.source import Source
 from convergebench.wording import counted
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
 
 
 class Suite(Record):
@@ -146,8 +151,14 @@ class Suite(Record):
                 "or choose other sources."
             )
         if source.draw is not None:
-            pixels = drawing.scene(source.draw, *source.drawn_size(size or self.size))
+            pixels = _drawn(source.draw, *source.drawn_size(size or self.size))
             for damage in source.degrade or ():
+                if damage.engine != degrading.VERSION:
+                    raise SuiteError(
+                        f"source {source.name!r} was damaged by version {damage.engine} of the "
+                        f"engine, this is {degrading.VERSION}. Use the ConvergeBench it was made "
+                        "with, or begin a new run."
+                    )
                 pixels = degrading.degrade(pixels, damage.kind, damage.severity, damage.seed)
             return Frame.of_pixels(pixels)
         return self._file(source.name, source.file or "", source.sha256 or "")
@@ -158,7 +169,7 @@ class Suite(Record):
             return None
         if source.draw is not None:
             side = size or self.size
-            return Frame.of_pixels(drawing.scene(source.draw, *source.drawn_size(side)))
+            return Frame.of_pixels(_drawn(source.draw, *source.drawn_size(side)))
         return self._file(source.name, source.truth or "", source.truth_sha256 or "")
 
     def missing(self) -> tuple[Source, ...]:
@@ -250,6 +261,24 @@ class Suite(Record):
                 f"{path} has SHA-256 {got[:12]}…, the suite says {expected[:12]}…. {remedy}"
             )
         raise SuiteError(f"source {name!r}: {faults[0]}")
+
+
+REDRAWN: Final = 1 << 21
+"""Pixels above which a drawing is not kept: it is drawn again when it is asked for again."""
+
+
+def _drawn(name: str, width: int, height: int) -> NDArray[np.uint8]:
+    """A scene. Inputs of one scene, and their truths, are asked for one after the other."""
+    if width * height > REDRAWN:
+        return drawing.scene(name, width, height)
+    return _kept(name, width, height)
+
+
+@lru_cache(maxsize=16)
+def _kept(name: str, width: int, height: int) -> NDArray[np.uint8]:
+    pixels = drawing.scene(name, width, height)
+    pixels.setflags(write=False)
+    return pixels
 
 
 def _decoded(name: str, path: Path, data: bytes, digest: str) -> Frame:

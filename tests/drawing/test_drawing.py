@@ -63,11 +63,12 @@ def test_public_names_are_sorted_and_complete() -> None:
         assert hasattr(drawing, name)
 
 
-def test_the_seventeen_scenes_are_there() -> None:
+def test_the_scenes_are_there() -> None:
     assert set(SCENES) == {
         "grid", "fog", "particles", "foliage", "table", "fabric", "text", "character",
         "expressions", "dunes", "still-life", "portrait", "potstickers", "library", "bark",
-        "peacock", "terraces",
+        "peacock", "terraces", "aerial", "fur", "comic", "face-medium", "face-small", "crowd",
+        "hands", "sketch", "sign",
     }  # fmt: skip
     assert all(SCENES.values())
 

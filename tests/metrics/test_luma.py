@@ -47,16 +47,15 @@ def test_luma_is_that_of_the_matrix_in_matlab(pixels: Pixels) -> None:
 
 
 def test_luma_of_some_colours() -> None:
-    # black, white, red, green, blue; and one that lies halfway (52.5), rounded up as in MATLAB
-    colour = [[0, 0, 0], [255] * 3, [255, 0, 0], [0, 255, 0], [0, 0, 255], [0, 14, 14 * 21 + 7]]
+    # The last lies halfway, at 52.5, and goes up as in MATLAB.
     half = next(
-        (r, g, b)
+        [r, g, b]
         for r in range(256)
         for g in range(256)
         for b in range(256)
         if 299 * r + 587 * g + 114 * b == 42_500
     )
-    colour[-1] = list(half)
+    colour = [[0, 0, 0], [255] * 3, [255, 0, 0], [0, 255, 0], [0, 0, 255], half]
     got = studio_luma(Picture(np.array([colour], np.uint8)))
     np.testing.assert_array_equal(got, [[16, 235, 81, 145, 41, 53]])
 

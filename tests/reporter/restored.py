@@ -85,9 +85,7 @@ def methods_of(hostile: bool = False) -> tuple[Method, ...]:
     prompted = [
         Method(f"{EDITOR}--{p.lower()}", f"{EDITOR}, {p}", EDITOR, p, _group(p)) for p in PROMPTS
     ]
-    rest = [
-        Method(name.lower(), name, name, control=name.startswith("ref:")) for name in OTHERS
-    ]
+    rest = [Method(name.lower(), name, name, control=name.startswith("ref:")) for name in OTHERS]
     if hostile:
         rest[0] = replace(rest[0], label=HOSTILE, editor=HOSTILE)
     return (*prompted, *rest)
@@ -188,9 +186,12 @@ def made_restoration(pictures: int = 12, *, hostile: bool = False) -> Restoratio
     effects = []
     for factor, level, base, within, scale in (
         ("length", "long", "short", "", 0.4), ("fidelity", "yes", "no", "", 1.0),
-        ("fidelity", "yes", "no", "length=short", 1.3), ("fidelity", "yes", "no", "length=long", 0.5),
+        ("fidelity", "yes", "no", "length=short", 1.3),
+        ("fidelity", "yes", "no", "length=long", 0.5),
     ):  # fmt: skip
-        for measure, gap in zip(MEASURES, (0.63, 0.007, -0.012, -1.994, -0.02, -0.018), strict=True):
+        for measure, gap in zip(
+            MEASURES, (0.63, 0.007, -0.012, -1.994, -0.02, -0.018), strict=True
+        ):
             gap *= scale
             tied = scale < 0.45
             half = abs(gap) * (1.6 if tied else 0.5)
@@ -282,7 +283,8 @@ def _scene(index: int, side: int) -> np.ndarray:
     y, x = np.mgrid[0:side, 0:side] / side
     waves = [np.sin((3 + index + k) * (x + (k - 1) * y) * 3) for k in range(3)]
     disc = ((x - 0.5) ** 2 + (y - 0.5) ** 2 < 0.06)[..., None] * np.array([90.0, 40, -60])
-    return 128 + 70 * np.stack(waves, axis=-1) + disc
+    picture: np.ndarray = 128 + 70 * np.stack(waves, axis=-1) + disc
+    return picture
 
 
 def _shot(

@@ -26,7 +26,9 @@ from convergebench.cli import (
     metrics,
     plan,
     plugins,
+    rate,
     report,
+    restoration,
     run,
     score,
     self_evaluation,
@@ -78,6 +80,7 @@ app.command("score", epilog=score.EXAMPLES)(score.score)
 app.command("analyze", epilog=analyze.EXAMPLES)(analyze.analyze)
 app.command("self-evaluation", epilog=self_evaluation.EXAMPLES)(self_evaluation.self_evaluation)
 app.command("report", epilog=report.EXAMPLES)(report.report)
+app.command("restoration", epilog=restoration.EXAMPLES)(restoration.restoration)
 app.command("trial", epilog=trial.EXAMPLES)(trial.trial)
 app.command("view", epilog=view.EXAMPLES)(view.view)
 app.command("compare-scores", epilog=compare_scores.EXAMPLES)(compare_scores.compare_scores)
@@ -91,6 +94,7 @@ app.command("doctor", epilog=doctor.EXAMPLES)(doctor.doctor)
 app.add_typer(editors.app, name="editors")
 app.add_typer(leaderboard.app, name="leaderboard")
 app.add_typer(metrics.app, name="metrics")
+app.add_typer(rate.app, name="rate")
 app.add_typer(suites.app, name="suites")
 app.add_typer(weights.app, name="weights")
 

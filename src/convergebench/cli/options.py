@@ -128,6 +128,13 @@ Prompts = Annotated[
 RetryFailed = Annotated[
     bool, typer.Option("--retry-failed", help="Take up again the chains that ended in failed.")
 ]
+AllowMissing = Annotated[
+    bool,
+    typer.Option(
+        "--allow-missing",
+        help="Restore although a folder: method lacks pictures; those chains fail.",
+    ),
+]
 Controls = Annotated[
     bool | None,
     typer.Option(

@@ -36,6 +36,7 @@ def run(
     setting: o.Settings = None,
     controls: o.Controls = None,
     retry_failed: o.RetryFailed = False,
+    allow_missing: o.AllowMissing = False,
     json: o.Json = False,
 ) -> None:
     """Walk every chain with every editor, keeping every frame. Resumes where it was stopped.
@@ -57,6 +58,7 @@ def run(
             run,
             o.design(config, preset, arm),
             retry_failed=retry_failed,
+            allow_missing=allow_missing,
             observe=observe,
             suite=suite,
             editors=editor,

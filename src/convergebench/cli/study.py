@@ -12,6 +12,7 @@ from convergebench.cli.output import aside, display, show
 EXAMPLES = (
     "Examples:  convergebench study banana100/smoke my-run   ·   "
     "convergebench study banana100/offline my-run   ·   "
+    "convergebench study restoration-v1/smoke my-run   ·   "
     "convergebench study banana100/small my-run -e gemini:gemini-3-pro-image --budget 200"
 )
 
@@ -21,8 +22,8 @@ def study(
         str,
         typer.Argument(
             metavar="PRESET",
-            help="A design that comes with a suite: `convergebench suites show banana100` lists "
-            "them.",
+            help="A design that comes with a suite, as banana100/offline or "
+            "restoration-v1/offline; `convergebench suites show banana100` lists them.",
             show_default=False,
         ),
     ],
@@ -36,7 +37,10 @@ def study(
     budget: o.Budget = None,
     json: o.Json = False,
 ) -> None:
-    """Do a whole study: run, score, look for failures, try the metrics, write the report.
+    """Do a whole study: run, score, judge what came out, write the report.
+
+    Replications are searched for failures and put no-reference metrics on trial; restorations are
+    compared by prompt, method, scene and damage.
 
     Each part is what its own command does, so the study resumes where it was stopped, and any part
     can be done again alone. Editors that cost money need --budget. Ctrl-C while chains are walked

@@ -1,4 +1,4 @@
-"""`convergebench suites list|show|check|prepare|load`."""
+"""`convergebench suites list|show|check|prepare|load|classify|degrade`."""
 
 from __future__ import annotations
 
@@ -8,13 +8,14 @@ from typing import Annotated
 
 import typer
 
-from convergebench.cli import classify
+from convergebench.cli import classify, degrade
 from convergebench.cli import options as o
 from convergebench.cli.output import display, show
 
-app = typer.Typer(help="List, show, check, prepare and load suites.", no_args_is_help=True)
+app = typer.Typer(help="List, show, check, prepare, load and make suites.", no_args_is_help=True)
 Which = Annotated[str, typer.Argument(help="Name of a suite, or path of a suite.toml.")]
 app.command("classify", epilog=classify.EXAMPLES)(classify.classify)
+app.command("degrade", epilog=degrade.EXAMPLES)(degrade.degrade)
 
 
 @app.command("list", epilog="Examples:  convergebench suites list   ·   … list --json")
@@ -183,7 +184,8 @@ def prepare(
 @app.command(
     "load",
     epilog="Examples:  convergebench suites load banana100 --from ~/datasets/banana100 --to "
-    "banana   ·   … load banana100 --from train-00000-of-00001.parquet --to banana --fill",
+    "banana   ·   … load banana100 --from train-00000-of-00001.parquet --to banana --fill   ·   "
+    "… load restoration-v1 --from my-pairs --to my-suite",
 )
 def load(
     suite: Which,
@@ -205,12 +207,27 @@ def load(
         int,
         typer.Option("--first", help="The number that initial images have among the steps.", min=0),
     ] = 0,
+    allow_missing: Annotated[
+        bool,
+        typer.Option(
+            "--allow-missing",
+            help="Take inputs without a truth in scenes where others have one.",
+        ),
+    ] = False,
     json: o.Json = False,
 ) -> None:
-    """Make a suite of published pictures: the same cycles and presets, no drawn stand-ins.
+    """Make a suite of published or own pictures: the same cycles, no drawn stand-ins.
 
-    The pictures are copied as they are; sources that are not found are listed and left out.
+    The pictures are copied as they are. Of a suite that restores, DATASET is a folder with input/
+    and gt/: its pairs become the sources, and what is wrong with them is listed, nothing made. Of
+    another, its initial images are looked for; those that are not found are listed and left out.
     """
+    from convergebench import registry
     from convergebench.importer.published import load_published
+    from convergebench.importer.restorations import load_pairs, restores
 
-    show(load_published(suite, origin, to, fill=fill, first=first), json)
+    found = registry.open_suite(suite)
+    if restores(found):
+        show(load_pairs(found, origin, to, allow_missing=allow_missing), json)
+    else:
+        show(load_published(found, origin, to, fill=fill, first=first), json)

@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from convergebench.chain import Chain, ChainHeader, FrameRef
+from convergebench.comparisons import HUMAN
 from convergebench.cycle import Cycle
 from convergebench.dataset.card import write_card
 from convergebench.dataset.cleaning import Cleaner, holds_path
@@ -256,6 +257,9 @@ class _Export:
             if result.scores:
                 import polars as pl
 
+                # What raters wrote was not written to be published; their scores go along.
+                people = pl.col("metric").str.starts_with(HUMAN)
+                rows = rows.with_columns(note=pl.when(~people).then("note"))
                 notes = {text: self._cleaner.report(text) for text in rows["note"].unique() if text}
                 changed = {text: clean for text, clean in notes.items() if text != clean}
                 if changed:
@@ -305,7 +309,9 @@ class _Scores:
             return
         import polars as pl
 
-        mine = rows.filter(~pl.col("chain").str.starts_with("floor--"))
+        # Every rater has a version of their own, and a rating is in the scores' table.
+        people = pl.col("metric").str.starts_with(HUMAN)
+        mine = rows.filter(~pl.col("chain").str.starts_with("floor--") & ~people)
         kinds = mine.select("metric", "version", "against", "where").unique().sort(pl.all())
         columns = {column.name: column for column in (score_column(*k) for k in kinds.rows())}
         if len(columns) > MOST_SCORES:

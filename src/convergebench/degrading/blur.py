@@ -21,6 +21,7 @@ from convergebench.degrading.light import (
     convolved,
     encoded,
     linear,
+    softened,
     to_bytes,
     unit,
 )
@@ -47,9 +48,9 @@ class Defocus:
 
 
 DEFOCUS: Final = (
-    Defocus(least=1.5, most=6.0, bloom=1.5, noise=0.8),
-    Defocus(least=4.0, most=12.0, bloom=2.5, noise=1.0),
-    Defocus(least=8.0, most=22.0, bloom=3.5, noise=1.2),
+    Defocus(least=1.5, most=6.0, bloom=2.0, noise=0.8),
+    Defocus(least=4.0, most=12.0, bloom=4.0, noise=1.0),
+    Defocus(least=8.0, most=22.0, bloom=6.0, noise=1.2),
 )
 
 
@@ -115,9 +116,7 @@ def defocus(pixels: Pixels, p: Defocus, rng: np.random.Generator) -> Pixels:
     """Out of focus, more so in some places than in others."""
     light = linear(pixels)
     one = unit(pixels.shape)
-    peak = light.max(axis=2, keepdims=True)
-    # A clipped highlight was brighter than the file can say: only so does it become a disc of light.
-    light = light * (1.0 + p.bloom * between(peak, 0.82, 1.0))
+    light = light * (1.0 + p.bloom * _sparks(light, 40.0 * one))[..., None]
     away = depth(rng, pixels.shape)
     blades, turn = int(rng.integers(6, 10)), float(rng.uniform(0.0, np.pi))
     radii = np.linspace(p.least, p.most, LAYERS) * one
@@ -129,6 +128,16 @@ def defocus(pixels: Pixels, p: Defocus, rng: np.random.Generator) -> Pixels:
     return to_bytes(with_noise(encoded(done), p.noise, rng))
 
 
+def _sparks(light: Plane, reach: float) -> Plane:
+    """Where small highlights are clipped, in [0, 1].
+
+    They were brighter than the file can say: only so does a lamp become a disc of light. A white
+    sky or page is as bright as it looks, so what is white far around does not count.
+    """
+    white = between(light.min(axis=2), 0.75, 0.98)
+    return white * np.maximum(0.0, 1.0 - 1.8 * softened(white, reach))
+
+
 def trajectory(rng: np.random.Generator, jerk: float, steps: int = 400) -> Plane:
     """Where a shaken camera points during an exposure: steps×2, of extent 1 and centred."""
     velocity = _heading(rng)
@@ -137,9 +146,7 @@ def trajectory(rng: np.random.Generator, jerk: float, steps: int = 400) -> Plane
     bend = rng.normal(0.0, 0.008)
     for step in range(steps):
         bend = 0.98 * bend + rng.normal(0.0, 0.0022)
-        turned = np.array(
-            [velocity[0] - bend * velocity[1], velocity[1] + bend * velocity[0]]
-        )
+        turned = np.array([velocity[0] - bend * velocity[1], velocity[1] + bend * velocity[0]])
         velocity = turned + rng.normal(0.0, 0.02, 2) - 0.0008 * at
         if rng.random() < jerk / steps:
             velocity = 0.4 * velocity + 0.9 * _heading(rng)
@@ -177,7 +184,8 @@ def motion(pixels: Pixels, p: Motion, rng: np.random.Generator) -> Pixels:
     height, width = light.shape[:2]
     one = unit(pixels.shape)
     path = trajectory(rng, p.jerk) * p.extent * one
-    swing = rng.uniform(-1.0, 1.0) * np.linspace(-0.5, 0.5, len(path))
+    way = float(rng.choice([-1.0, 1.0]) * rng.uniform(0.6, 1.0))
+    swing = way * np.linspace(-0.5, 0.5, len(path))
     swing += 0.3 * (path[:, 0] / max(p.extent * one, 1e-9))
     roll = np.radians(p.roll) * (swing - swing.mean())
     done = np.zeros_like(light)
@@ -199,7 +207,7 @@ def motion(pixels: Pixels, p: Motion, rng: np.random.Generator) -> Pixels:
 
 
 def _bands(length: int) -> list[tuple[tuple[int, int, int], Plane]]:
-    """Three overlapping stretches of a side: (start, middle, stop), and weights that add up to 1."""
+    """Three overlapping stretches of a side: (start, middle, stop), and weights, 1 together."""
     place = (np.arange(length) + 0.5) / length
     found = []
     for node in (0.0, 0.5, 1.0):
@@ -211,7 +219,7 @@ def _bands(length: int) -> list[tuple[tuple[int, int, int], Plane]]:
 
 
 def with_noise(value: Plane, deviation: float, rng: np.random.Generator) -> Plane:
-    """sRGB values with a little sensor noise, most in the shadows' middle, none in the highlights.
+    """With a little sensor noise, which is less in the highlights of an sRGB picture.
 
     Of pictures smaller than nominal each pixel is the mean of several, and the noise is less.
     """

@@ -1,4 +1,8 @@
-"""Seeded chance, and random fields over the picture whose look does not depend on its size."""
+"""Seeded chance, and random fields over the picture whose look does not depend on its size.
+
+What is drawn once a pixel (grain, noise) comes from a generator of its own, so that scratches and
+bumps lie in the same places in a picture and in its preview.
+"""
 
 from __future__ import annotations
 
@@ -29,8 +33,8 @@ def field(rng: np.random.Generator, shape: tuple[int, ...], cells: float) -> Pla
     # Smoothed first, so that the lattice's squares do not show; 2.6 restores the variance.
     smooth = np.array([0.25, 0.5, 0.25])
     lattice = np.asarray(cv2.sepFilter2D(lattice, cv2.CV_64F, smooth, smooth), np.float64)
-    y = 1.0 + (np.arange(height) + 0.5) * ((rows - 3) / height)
-    x = 1.0 + (np.arange(width) + 0.5) * ((columns - 3) / width)
+    y = 1.0 + (np.arange(height, dtype=np.float64) + 0.5) * ((rows - 3) / height)
+    x = 1.0 + (np.arange(width, dtype=np.float64) + 0.5) * ((columns - 3) / width)
     return 2.6 * _spline(_spline(lattice, y).T, x).T
 
 
@@ -47,10 +51,11 @@ def fractal(
 ) -> Plane:
     """Smooth noise with detail: octaves of `field`, each `gain` as strong as the one before."""
     total = np.zeros(shape[:2])
+    (own,) = rng.spawn(1)  # how many octaves are drawn must not move what is drawn afterwards
     for octave in range(octaves):
         if cells * 2**octave > min(shape[:2]):
             break  # finer than the pixels
-        total += gain**octave * field(rng, shape, cells * 2**octave)
+        total += gain**octave * field(own, shape, cells * 2**octave)
     return total
 
 

@@ -2,8 +2,8 @@
 
 Scratches run along the film, so they are upright, wander and come and go (Kokaram 1998, motion
 picture restoration); dust and hairs lie on it; grain is as large as its silver clumps and strongest
-in the middle tones; the lamp flickers, so exposure is uneven; the lens darkens the corners; the gate
-is soft; dyes and silver have faded.
+in the middle tones; the lamp flickers, so exposure is uneven; the lens darkens the corners; the
+gate is soft; dyes and silver have faded.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from convergebench.degrading.light import (
     LUMA,
     Pixels,
     Plane,
+    bounded,
     encoded,
     linear,
     mixed,
@@ -67,30 +68,33 @@ OLD_FILM: Final = (
         vignette=0.25, scratches=4, dust=40, hairs=2, blotches=0.05,
     ),
     OldFilm(
-        soft=1.6, colour=0.0, tone=0.35, contrast=0.82, grain=0.06, grain_size=2.8, flicker=0.35,
-        vignette=0.4, scratches=10, dust=110, hairs=5, blotches=0.12,
+        soft=1.6, colour=0.0, tone=0.35, contrast=0.82, grain=0.045, grain_size=2.8, flicker=0.35,
+        vignette=0.4, scratches=10, dust=140, hairs=5, blotches=0.12,
     ),
     OldFilm(
-        soft=2.6, colour=0.0, tone=0.6, contrast=0.7, grain=0.09, grain_size=3.4, flicker=0.6,
-        vignette=0.55, scratches=22, dust=240, hairs=10, blotches=0.25,
+        soft=2.6, colour=0.0, tone=0.6, contrast=0.76, grain=0.055, grain_size=3.0, flicker=0.6,
+        vignette=0.5, scratches=22, dust=300, hairs=10, blotches=0.25,
     ),
 )  # fmt: skip
 
-SPECTRUM: Final = np.array([0.16, 0.56, 0.28])
+SPECTRUM: Final = np.array([0.22, 0.55, 0.23])
 """What old emulsions see of linear red, green and blue: little red, much blue."""
 
 
 def old_film(pixels: Pixels, p: OldFilm, rng: np.random.Generator) -> Pixels:
     """A frame of worn film."""
     shape = pixels.shape
+    (noise,) = rng.spawn(1)
     light = softened(linear(pixels), p.soft * unit(shape))
     light = light * 2.0 ** (p.flicker * _flicker(rng, shape))[..., None]
     light = light * (1.0 - p.vignette * off_centre(shape) ** 2.6)[..., None]
     grey = (light @ SPECTRUM)[..., None]
     value = encoded(grey + p.colour * (light - grey))
     value = _faded(value, p)
-    middle = 4.0 * np.clip(value @ LUMA, 0.0, 1.0) * (1.0 - np.clip(value @ LUMA, 0.0, 1.0))
-    clumps = 0.8 * grain(rng, shape, p.grain_size) + 0.4 * grain(rng, shape, 2.4 * p.grain_size)
+    level = bounded(value @ LUMA)
+    middle = 4.0 * level * (1.0 - level)
+    clumps = 0.9 * grain(noise, shape, p.grain_size)
+    clumps += 0.22 * grain(noise, shape, 2.4 * p.grain_size)
     value = value + (p.grain * (0.35 + 0.65 * middle) * clumps)[..., None]
     value = _blotched(value, p, rng)
     dark, bright = _dirt(p, rng, shape)

@@ -41,10 +41,15 @@ def linear(pixels: Pixels) -> Plane:
     return _LINEAR[pixels]
 
 
+def bounded(value: Plane) -> Plane:
+    """Clipped to [0, 1]."""
+    return np.asarray(np.clip(value, 0.0, 1.0), np.float64)
+
+
 def encoded(light: Plane) -> Plane:
     """The sRGB values in [0, 1] of linear light."""
-    bounded = np.clip(light, 0.0, 1.0)
-    return np.where(bounded <= 0.0031308, bounded * 12.92, 1.055 * bounded ** (1 / 2.4) - 0.055)
+    lit = bounded(light)
+    return np.where(lit <= 0.0031308, lit * 12.92, 1.055 * lit ** (1 / 2.4) - 0.055)
 
 
 def to_bytes(value: Plane) -> Pixels:
@@ -93,7 +98,7 @@ def softened(value: Plane, sigma: float, across: float | None = None) -> Plane:
 
 
 def through_jpeg(value: Plane, quality: int) -> Plane:
-    """sRGB values in [0, 1] after JPEG of that quality, colours subsampled 4:2:0."""
+    """Values in [0, 1], taken as sRGB, after JPEG of that quality, colours subsampled 4:2:0."""
     file = io.BytesIO()
     Image.fromarray(to_bytes(value)).save(file, "JPEG", quality=quality, subsampling="4:2:0")
     with Image.open(file) as image:

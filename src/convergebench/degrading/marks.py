@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import cv2
 import numpy as np
+from numpy.typing import NDArray
 
 from convergebench.degrading.light import NOMINAL, Plane, unit
 
@@ -41,9 +42,9 @@ class Sheet:
         shade = round(255 * strength)
         cv2.fillPoly(self._cover, [self._points(outline)], shade, cv2.LINE_AA, FRACTION)
 
-    def _points(self, path: Plane) -> np.ndarray[tuple[int, ...], np.dtype[np.int32]]:
-        bounded = np.clip(path * self._scale, -30000.0, 1e6)
-        return np.rint(bounded * 2**FRACTION).astype(np.int32)
+    def _points(self, path: Plane) -> NDArray[np.int32]:
+        near = np.clip(path * self._scale, -30000.0, 1e6)
+        return np.asarray(np.rint(near * 2**FRACTION), np.int32)
 
     def cover(self) -> Plane:
         """The coverage of every pixel by what was drawn."""

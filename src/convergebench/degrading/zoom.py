@@ -17,6 +17,7 @@ import numpy as np
 from convergebench.degrading.light import (
     Pixels,
     Plane,
+    bounded,
     encoded,
     linear,
     resized,
@@ -54,8 +55,8 @@ class DigitalZoom:
 
 DIGITAL_ZOOM: Final = (
     DigitalZoom(lines=400, photons=5000.0, read=6.0, smear=0.8, sharpen=0.9, quality=78),
-    DigitalZoom(lines=250, photons=1800.0, read=8.0, smear=1.2, sharpen=1.3, quality=60),
-    DigitalZoom(lines=160, photons=700.0, read=10.0, smear=1.6, sharpen=1.8, quality=42),
+    DigitalZoom(lines=250, photons=3000.0, read=7.0, smear=1.2, sharpen=1.3, quality=60),
+    DigitalZoom(lines=160, photons=1800.0, read=8.0, smear=1.6, sharpen=1.7, quality=42),
 )
 
 
@@ -63,14 +64,14 @@ def digital_zoom(pixels: Pixels, p: DigitalZoom, rng: np.random.Generator) -> Pi
     """Taken with few sensor pixels and blown up."""
     height, width = pixels.shape[:2]
     light = resized(linear(pixels), *sensor_size(pixels.shape, p.lines))
-    raw = mosaic(np.clip(light, 0.0, 1.0))
+    raw = mosaic(bounded(softened(light, 0.45)))  # the lens limits what the mosaic sees
     raw = raw + noise_of(raw, p.photons, p.read) * rng.standard_normal(raw.shape)
     light = demosaiced(raw)
     value = calmed(encoded(light), p.smear)
     value = sharpened(value, 0.8, 0.5)
-    value = np.clip(resized(value, height, width), 0.0, 1.0)
+    value = bounded(resized(value, height, width))
     stretch = max(height / light.shape[0], 0.3)
-    value = np.clip(sharpened(value, 0.75 * stretch, p.sharpen), 0.0, 1.0)
+    value = bounded(sharpened(value, 0.75 * stretch, p.sharpen))
     if unit(pixels.shape) < 0.02:  # thumbnails of a few blocks: JPEG would be all there is
         return to_bytes(value)
     return to_bytes(through_jpeg(value, p.quality))
@@ -97,7 +98,7 @@ def demosaiced(raw: Plane) -> Plane:
     counts = np.clip(np.rint(raw * white + black), 0, 65535).astype(np.uint16)
     # OpenCV names a mosaic by its second row: red first is its BG.
     colours = np.asarray(cv2.cvtColor(counts, cv2.COLOR_BayerBG2RGB_EA), np.float64)
-    return np.clip((colours - black) / white * BALANCE, 0.0, 1.0)
+    return bounded((colours - black) / white * BALANCE)
 
 
 def calmed(value: Plane, smear: float) -> Plane:

@@ -8,16 +8,25 @@ from types import MappingProxyType
 import numpy as np
 from numpy.typing import NDArray
 
+from convergebench.drawing.aerial import aerial
 from convergebench.drawing.bark import bark
 from convergebench.drawing.canvas import Bounds, Painter, paint_rows
+from convergebench.drawing.comic import comic
+from convergebench.drawing.crowd import crowd
 from convergebench.drawing.dumplings import potstickers
 from convergebench.drawing.figures import character, expressions
+from convergebench.drawing.fur import fur
+from convergebench.drawing.hands import hands
 from convergebench.drawing.landscapes import dunes, fog
 from convergebench.drawing.library import library
 from convergebench.drawing.materials import fabric, grid, table
+from convergebench.drawing.outing import face_small
 from convergebench.drawing.page import text
+from convergebench.drawing.passer_by import face_medium
 from convergebench.drawing.plumage import peacock
 from convergebench.drawing.portrait import portrait
+from convergebench.drawing.shopfronts import sign
+from convergebench.drawing.sketch import sketch
 from convergebench.drawing.still_life import still_life
 from convergebench.drawing.swarms import foliage, particles
 from convergebench.drawing.terraces import terraces
@@ -42,6 +51,15 @@ _SCENES: dict[str, tuple[Painter, str]] = {
     "bark": (bark, "furrowed tree bark covered in moss and lichen"),
     "peacock": (peacock, "a peacock feather with iridescent barbs around its eye"),
     "terraces": (terraces, "flooded rice terraces at sunset, full of the sky"),
+    "aerial": (aerial, "a town from straight above: streets, roofs, gardens, a river and fields"),
+    "fur": (fur, "a tabby cat's face close by, strand by strand"),
+    "comic": (comic, "a comic page of five panels with screen dots and speech balloons"),
+    "face-medium": (face_medium, "a bearded man half-length before a brick wall and a shop window"),
+    "face-small": (face_small, "eight friends on a lawn by a lake, seen from some way off"),
+    "crowd": (crowd, "a square full of people, row behind row"),
+    "hands": (hands, "the backs of two hands in woollen sleeves on a wooden table"),
+    "sketch": (sketch, "a cottage drawn by hand in pencil and chalk on brown paper"),
+    "sign": (sign, "a street of three shops with lettering of every size"),
 }
 
 SCENES: Mapping[str, str] = MappingProxyType(
@@ -66,6 +84,15 @@ _SPOTS: dict[str, Bounds] = {
     "bark": (0.56, 0.60, 0.76, 0.80),
     "peacock": (0.06, 0.06, 0.26, 0.26),
     "terraces": (0.10, 0.74, 0.30, 0.94),
+    "aerial": (0.60, 0.78, 0.80, 0.98),
+    "fur": (0.40, 0.76, 0.60, 0.96),
+    "comic": (0.06, 0.72, 0.26, 0.92),
+    "face-medium": (0.04, 0.06, 0.24, 0.26),
+    "face-small": (0.40, 0.78, 0.60, 0.98),
+    "crowd": (0.40, 0.60, 0.60, 0.80),
+    "hands": (0.40, 0.74, 0.60, 0.94),
+    "sketch": (0.08, 0.78, 0.28, 0.98),
+    "sign": (0.10, 0.78, 0.30, 0.98),
 }
 _WEARING: dict[str, dict[str, Bounds]] = {
     "character": {

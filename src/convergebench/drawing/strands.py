@@ -11,9 +11,6 @@ from numpy.typing import NDArray
 from convergebench.drawing.canvas import Canvas, Colour
 from convergebench.drawing.fields import Field, unit
 
-# In a picture of few pixels every stroke would cost as much as in a large one and show nothing.
-_SMALL, _TINY = 1.0 / 240.0, 1.0 / 60.0
-
 
 @dataclass(frozen=True, slots=True)
 class Strand:
@@ -44,13 +41,21 @@ class Strand:
 
 @dataclass(frozen=True, slots=True)
 class Coat:
-    """Strokes in the order they are painted, and the boxes they lie in."""
+    """Strokes in the order they are painted.
+
+    Attributes:
+        strands: The strokes.
+        boxes: The box each of them lies in.
+        fine: The largest pixel with which every stroke is painted. With larger ones some are left
+            out, since each would cost as much as in a large picture and show nothing.
+    """
 
     strands: tuple[Strand, ...]
     boxes: Field
+    fine: float
 
 
-def coat(strands: Sequence[Strand]) -> Coat:
+def coat(strands: Sequence[Strand], fine: float = 1.0 / 240.0) -> Coat:
     """Strokes made ready to be painted band by band."""
     boxes = np.empty((len(strands), 4))
     for index, strand in enumerate(strands):
@@ -61,7 +66,7 @@ def coat(strands: Sequence[Strand]) -> Coat:
             max(strand.x, strand.x + strand.dx) + reach,
             max(strand.y, strand.y + strand.dy) + reach,
         )
-    return Coat(tuple(strands), boxes)
+    return Coat(tuple(strands), boxes, fine)
 
 
 def _seen(canvas: Canvas, boxes: Field) -> NDArray[np.bool_]:
@@ -79,7 +84,7 @@ def _seen(canvas: Canvas, boxes: Field) -> NDArray[np.bool_]:
 
 def paint_coat(canvas: Canvas, strokes: Coat) -> None:
     """Paint strokes over each other, the last on top."""
-    stride = 1 if canvas.px < _SMALL else 3 if canvas.px < _TINY else 9
+    stride = 1 if canvas.px < strokes.fine else 3 if canvas.px < 4.0 * strokes.fine else 9
     for index in _seen(canvas, strokes.boxes).nonzero()[0].tolist():
         if index % stride:
             continue

@@ -114,7 +114,10 @@ def _refuse_strangers(
     runs: Sequence[Run], walked: Sequence[Sequence[Walked]], names: Names
 ) -> None:
     """Raise StoreMismatch for a run that shares no source and cycle with any other."""
-    shares = [{(w.chain.key.source, w.chain.key.cycle) for w in mine} for mine in walked]
+    shares = [
+        {(w.chain.key.source, "" if w.chain.key.cycle in same else w.chain.key.cycle) for w in mine}
+        for mine, same in zip(walked, _restoring(runs, names), strict=True)
+    ]
     order = sorted(enumerate(zip(runs, shares, strict=True)), key=lambda told: bool(told[1][1]))
     for index, (run, mine) in order:  # empty ones first: they are why the others are alone
         others = [shared for i, shared in enumerate(shares) if i != index]
@@ -133,6 +136,18 @@ def _refuse_strangers(
             f"{run.name} cannot be compared with {rest}: {why}. Make a report of each, or run the "
             "same sources and cycles."
         )
+
+
+def _restoring(runs: Sequence[Run], names: Names) -> list[set[str]]:
+    """Of each run the cycles that restore: whatever the prompt, they want the same of a picture."""
+    return [
+        {
+            names.cycle_label(index, chain.key.cycle)
+            for chain in run.chains
+            if run.store.suite.cycle_of(chain.key.cycle).kind == "restore"
+        }
+        for index, run in enumerate(runs)
+    ]
 
 
 def _sizes(runs: Sequence[Run]) -> str:

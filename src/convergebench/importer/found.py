@@ -20,6 +20,7 @@ from typing import Any, Literal
 from convergebench.chain import Call, Outcome, Settings
 from convergebench.cycle import CycleKind
 from convergebench.errors import ImportProblem
+from convergebench.wording import shown
 
 IMAGES = frozenset((".png", ".jpg", ".jpeg", ".webp", ".avif", ".gif", ".bmp", ".tif", ".tiff"))
 """Endings of the files that count as pictures."""
@@ -133,13 +134,16 @@ class FoundScore:
 class FoundCycle:
     """A cycle: its kind, and its edits' prompts (None where not recorded).
 
-    Without prompts there are as many edits as the kind has, none of them recorded.
+    Without prompts there are as many edits as the kind has, none of them recorded. `group` and
+    `factors` are those of a prompt that is known by its name.
     """
 
     kind: CycleKind
     prompts: tuple[str | None, ...] = ()
     category: str = ""
     description: str = ""
+    group: str | None = None
+    factors: Mapping[str, str] | None = None
 
 
 @dataclass(frozen=True)
@@ -151,6 +155,7 @@ class FoundSource:
     category: str = ""
     description: str = ""
     licence: str = ""
+    degradation: str = ""
 
 
 @dataclass(frozen=True)
@@ -265,12 +270,16 @@ class Look:
             return (self.root.name,)
         found: list[str] = []
         linked: list[str] = []
-        for folder, folders, names in os.walk(self.root, onerror=_unreadable):
+        closed: list[OSError] = []
+        for folder, folders, names in os.walk(self.root, onerror=closed.append):
             below = os.path.relpath(folder, self.root).replace(os.sep, "/")
             head = "" if below == "." else f"{below}/"
             linked += [head + name for name in folders if os.path.islink(f"{folder}/{name}")]
             folders[:] = sorted(name for name in folders if not _is_litter(name))
             found += [head + name for name in names if not _is_litter(name)]
+        if closed:
+            told = (f"{error.filename} ({error.strerror})" for error in closed)
+            raise ImportProblem(f"cannot read {shown(told, 20)}")
         for name in found:
             if not name.isascii() and "\udc80" <= max(name) <= "\udcff":
                 raise ImportProblem(f"the name of {name!r} is no valid UTF-8: rename it")
@@ -303,10 +312,6 @@ class Look:
 
 def _is_litter(name: str) -> bool:
     return name.startswith(".") or name in ("__MACOSX", "Thumbs.db", "desktop.ini")
-
-
-def _unreadable(error: OSError) -> None:
-    raise ImportProblem(f"cannot read {error.filename} ({error.strerror})") from error
 
 
 @dataclass(frozen=True)

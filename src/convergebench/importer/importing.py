@@ -13,12 +13,13 @@ from typing import Any, Final, get_args
 from convergebench.cycle import CycleKind
 from convergebench.disk import make_directory
 from convergebench.errors import ImportProblem, InputError, PluginBroken, UnknownName
+from convergebench.importer import pairing
 from convergebench.importer.assembly import Assembly, assemble
 from convergebench.importer.deposit import Deposit
 from convergebench.importer.fitting import fitting
 from convergebench.importer.found import Conflict, Finds, Layout, Look, Place, Wishes
 from convergebench.importer.pattern import PATTERN
-from convergebench.importer.premises import Premises, premises_of
+from convergebench.importer.premises import Premises, pictures_of, premises_of
 from convergebench.importer.records import Records, records_of
 from convergebench.importer.result import ImportResult, provenance
 from convergebench.importer.whole import Whole
@@ -120,6 +121,7 @@ def import_run(
         result = ImportResult.of(root.name, chosen.name, why, origin, finds, made, told)
         into = Path(to) if to is not None else None
         if dry_run:
+            result.notes += pairing.unfit(made.lines, finds, pictures_of(made.lines, []))
             if into is not None and RunStore.is_run(into):
                 _look_at(RunStore.open(into), _Work(finds, made, told, result, suite, observe))
             return result

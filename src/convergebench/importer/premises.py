@@ -19,6 +19,7 @@ from convergebench.chain import FrameRef
 from convergebench.cycle import CYCLE_EDITS, NOT_RECORDED, Cycle, Edit, Operation
 from convergebench.errors import ImportProblem, MalformedImage, explain
 from convergebench.frame import Frame
+from convergebench.importer import pairing
 from convergebench.importer.assembly import Line
 from convergebench.importer.found import (
     Finds,
@@ -79,6 +80,7 @@ def premises_of(
     """
     notes: list[str] = []
     read = pictures_of(lines, notes)
+    pairing.refuse(pairing.unfit(lines, finds, read))
     before = store.suite if store else None
     known = {source.name: source for source in before.source} if before else {}
     refs = stored_refs(store)
@@ -200,6 +202,7 @@ def _source(
         "licence": told.licence or wishes.licence,
         "category": told.category,
         "description": told.description,
+        "degradation": told.degradation or None,
         "called": called if called != name and not name.startswith(f"{called}-") else None,
         "truth": f"{name}.truth" if truth else None,
         "truth_sha256": truth.sha256 if truth else None,
@@ -273,6 +276,8 @@ def _cycle(name: str, called: str, told: FoundCycle) -> Cycle:
             kind=told.kind,
             category=told.category,
             description=told.description,
+            group=told.group,
+            factors=dict(told.factors) if told.factors else None,
             edit=tuple(
                 Edit(
                     prompt=prompt or NOT_RECORDED,

@@ -81,14 +81,14 @@ def _ssim(reference: Plane, frame: Plane, mask: Mask | None) -> float | NoScore:
     radius = GAUSSIAN.radius
     height, width = (side - 2 * radius for side in frame.shape)
     if mask is None:
-        loss = total_loss(reference, frame, GAUSSIAN) / (height * width)
+        loss: float = total_loss(reference, frame, GAUSSIAN) / (height * width)
     else:
         centres = np.ascontiguousarray(mask[radius : radius + height, radius : radius + width])
         if not centres.any():
             return NoScore(f"the region lies within {radius} pixels of the border")
         losses = np.empty((height, width), np.float32)
         total_loss(reference, frame, GAUSSIAN, keep=losses)
-        loss = float(cv2.mean(losses, centres.view(np.uint8))[0])
+        loss = cv2.mean(losses, centres.view(np.uint8))[0]
     return max(-1.0, min(1.0, 1 - loss))
 
 

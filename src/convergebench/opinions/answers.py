@@ -65,6 +65,7 @@ _DEFAULTS: Final[dict[str, object]] = {
     "passed": None,
 }
 _MISSING: Final = ("", "NaN", "nan", "NA", "null", "-")
+"""What a table may have for a value that is not there."""
 
 
 def empty() -> pl.DataFrame:
@@ -112,7 +113,9 @@ def _read(path: Path) -> pl.DataFrame:
     if not path.read_bytes().strip():
         raise InputError(f"{path} is empty, and a table of answers is needed.")
     # As text, so that a rater called 07 stays one and an empty column gets its own type.
-    return pl.read_csv(path, infer_schema=False, null_values=list(_MISSING))
+    table = pl.read_csv(path, infer_schema=False, null_values=[""])
+    # What begins like a formula was written with an apostrophe before it.
+    return table.with_columns(pl.col(pl.String()).str.replace(r"^'([=+\-@\t\r\n])", "${1}"))
 
 
 def _checked(table: pl.DataFrame, name: str) -> pl.DataFrame:
@@ -142,14 +145,17 @@ def _checked(table: pl.DataFrame, name: str) -> pl.DataFrame:
                 f"{name}: {counted(strange.height, 'row', 'has', 'have')} the {column} {values}; "
                 f"known are {', '.join(known)}."
             )
+    earnest = found["kind"].is_in(["item", "repeat"])  # a check may show no method's picture
     for column in ("rater", "chain"):
-        if (found[column] == "").any():
-            at = int((found[column] == "").arg_max() or 0) + 1
+        hollow = (found[column] == "") & earnest
+        if hollow.any():
+            at = int(hollow.arg_max() or 0) + 1
             raise InputError(f"{name}, row {at}: the {column} is empty.")
     if found["value"].is_infinite().any():
         raise InputError(f"{name} has an infinite value; answers are finite numbers or missing.")
     alone = found.filter(
         (pl.col("question") == PREFERENCE)
+        & pl.col("kind").is_in(["item", "repeat"])
         & (pl.col("other_chain").is_null() | ~pl.col("value").is_between(0, 1))
     )
     if alone.height:
@@ -164,6 +170,10 @@ def _typed(column: pl.Series, kind: pl.DataType, name: str) -> pl.Series:
     if kind == pl.Boolean() and column.dtype == pl.String():
         words = {"true": True, "1": True, "false": False, "0": False}
         return column.str.to_lowercase().replace_strict(words, default=None, return_dtype=kind)
+    if kind == pl.Float64() and column.dtype == pl.String():
+        column = pl.select(
+            pl.when(column.is_in(_MISSING)).then(None).otherwise(column).alias(column.name)
+        ).to_series()
     try:
         return column.cast(kind, strict=True)
     except pl.exceptions.PolarsError:

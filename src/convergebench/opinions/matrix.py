@@ -41,7 +41,7 @@ class Matrix:
         """The same with only some of the raters; stimuli that nobody of them rated are gone."""
         keep = np.array([name in raters for name in self.raters], dtype=bool)
         values = self.values[:, keep]
-        rows = np.flatnonzero(~np.isnan(values).all(axis=1)) if values.size else []
+        rows = np.flatnonzero(~np.isnan(values).all(axis=1)).tolist() if values.size else []
         return Matrix(
             tuple(self.stimuli[i] for i in rows),
             tuple(self.images[i] for i in rows),

@@ -30,7 +30,17 @@ if TYPE_CHECKING:
 
 OFTEN: Final = 0.05
 ONE_SIDED: Final = 0.3
-NEAR, FAR: Final = 2.0, float(np.sqrt(20))
+NEAR: Final = 2.0
+FAR: Final = 20**0.5
+ANSWER: Final = (
+    "rater",
+    "question",
+    "order",
+    "step",
+    pl.min_horizontal("chain", "other_chain").alias("first"),
+    pl.max_horizontal("chain", "other_chain").alias("second"),
+)
+"""What tells an answer from another; the two sides of a pair are one."""
 ATTENTIVE: Final = 2 / 3
 """Share of attention checks that a rater must pass."""
 
@@ -176,7 +186,7 @@ def kept(all_raters: tuple[Rater, ...]) -> set[str]:
 def _facts(answers: pl.DataFrame) -> dict[str, dict[str, float | None]]:
     item, check = pl.col("kind") == "item", pl.col("kind") == "attention"
     plain = answers.group_by("rater").agg(
-        answers=(item & pl.col("value").is_not_null()).sum(),
+        answers=pl.struct(ANSWER).filter(item & pl.col("value").is_not_null()).n_unique(),
         seconds=pl.col("seconds").filter(item).median(),
     )
     # A page with five methods is one check: it is passed when all its rows are.
@@ -232,5 +242,3 @@ def _places(
         if len(own) > 2 and np.ptp(own) > 0 and np.ptp(others) > 1e-12:
             fit[name] = float(np.corrcoef(own, others)[0, 1])
     return bias, fit, mean
-
-

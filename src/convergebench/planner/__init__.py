@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 import os
 from collections.abc import Iterable, Mapping, Set
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -18,10 +19,11 @@ from convergebench.errors import SettingsError
 from convergebench.frame import Frame
 from convergebench.planner.job import Extent, Job, as_config, prepare
 from convergebench.planner.plans import Plan, PlanRow
-from convergebench.registry import open_editor
+from convergebench.planner.preflight import foreseen
+from convergebench.registry import open_editor, reads_prompts
 from convergebench.runspec import RunSpec
 from convergebench.suite import Suite
-from convergebench.wording import shown
+from convergebench.wording import counted, shown
 
 
 def plan(
@@ -42,7 +44,16 @@ def plan(
     editors = {name: open_editor(name) for name in dict.fromkeys(k.editor for k in keys)}
     names = dict.fromkeys(key.source for key in keys)
     origins = {name: job.extent(name) or job.origin(name)[0] for name in names}
-    return plan_job(job, keys, editors, origins, retry_failed=retry_failed)
+    planned = plan_job(job, keys, editors, origins, retry_failed=retry_failed)
+    lacking = foreseen(job, keys, editors)
+    if not lacking:
+        return planned
+    note = (
+        f"{counted(len(lacking), 'picture')} of its methods cannot be used, the first: "
+        f"{lacking[0]}. "
+        "`run` lists all of them, and with --allow-missing takes them as failures."
+    )
+    return replace(planned, notes=(*planned.notes, note))
 
 
 def plan_job(
@@ -133,7 +144,7 @@ def require_abilities(specs: Mapping[str, EditorSpec], keys: list[ChainKey]) -> 
 def _require_prompts(suite: Suite, keys: list[ChainKey]) -> None:
     """Raise SettingsError where an editor would be sent a prompt that nobody recorded."""
     for key in keys:
-        if key.editor.startswith("ref:"):
+        if key.editor.startswith("ref:") or not reads_prompts(key.editor):
             continue  # reference editors read operations, not prompts
         if any(edit.prompt == NOT_RECORDED for edit in suite.cycle_of(key.cycle).edit):
             raise SettingsError(

@@ -1,12 +1,12 @@
 """Who sees what, when, and where on the page: pure, seeded, balanced.
 
-A *unit* is what is answered on one page: an image in one of its *variants*. Where all methods are on
-the page there is one variant; one per method where they are shown singly; one per pair of methods
-in a choice of two.
+A *unit* is what is answered on one page: an image in one of its *variants*. Where all methods are
+on the page there is one variant; one per method where they are shown singly; one per pair of
+methods in a choice of two.
 
-* **Shares.** Units lie on a ring on which any `images` neighbours are different images. Participants
-  take consecutive stretches of it, so that every unit is given out equally often, give or take one,
-  after any number of participants.
+* **Shares.** Units lie on a ring on which any `images` neighbours are different images.
+  Participants take consecutive stretches of it, so that every unit is given out equally often,
+  give or take one, after any number of participants.
 * **Order.** A session is cut into rounds in which no image comes twice. The order within a round is
   a row of a Williams square: over as many participants as there are images, every image has every
   place once and, where their number is even, follows every other one once. Rows are taken with a

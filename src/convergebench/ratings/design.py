@@ -17,12 +17,18 @@ MOST_SLOTS: Final = 26
 """Pictures on one page: there are so many letters."""
 
 
+MOST_STEPS: Final = 100
+"""Numbers that a scale may have, besides its lowest."""
+
+Finite = Annotated[float, Field(allow_inf_nan=False)]
+
+
 class Scale(Record):
     """The numbers that may be given, and what its ends are called."""
 
-    low: float = 0
-    high: float = 5
-    step: Annotated[float, Field(gt=0)] = 1
+    low: Finite = 0
+    high: Finite = 5
+    step: Annotated[float, Field(gt=0, allow_inf_nan=False)] = 1
     low_label: str = "very bad"
     high_label: str = "excellent"
 
@@ -34,6 +40,8 @@ class Scale(Record):
                 f"a scale goes up from low to high in whole steps, got {self.low:g} to "
                 f"{self.high:g} by {self.step:g}"
             )
+        if steps > MOST_STEPS:
+            raise ValueError(f"a scale has at most {MOST_STEPS} steps, got {steps:g}")
         return self
 
     def has(self, value: float) -> bool:
@@ -90,6 +98,7 @@ INSTRUCTIONS: Final[dict[Design, str]] = {
     ),
 }
 
+TITLE: Final = "Rating pictures"
 CONSENT: Final = (
     "Taking part is voluntary, and you may stop at any time. Your answers, the time you take and "
     "any comment you write are stored under a number, not under your name."

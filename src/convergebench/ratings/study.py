@@ -104,12 +104,14 @@ class Study(Record):
     questions: tuple[Question, ...]
     scale: Scale = Scale()
     ties: bool = False
+    shows: tuple[Literal["input", "reference"], ...] = ("input", "reference")
     instructions: str
     consent: str
     completion: Literal["none", "same", "each"] = "none"
     code: str = ""
     seed: int
     created: str
+    base_url: str = ""
     runs: tuple[str, ...]
     methods: Annotated[tuple[Method, ...], Field(min_length=1)]
     images: Annotated[tuple[Image, ...], Field(min_length=1)]
@@ -130,6 +132,11 @@ class Study(Record):
     def by_token(self) -> dict[str, int]:
         """The participants' places by the hash of their token."""
         return {p.token_sha256: place for place, p in enumerate(self.participants)}
+
+    def beside(self, image: Image) -> dict[str, str]:
+        """The pictures shown beside the slots of an image's pages, by their role."""
+        there = {"input": image.input, "reference": image.reference}
+        return {role: found for role in self.shows if (found := there[role]) is not None}
 
     def picture_in(self, item: Item, slot: str) -> str:
         """The picture that a slot of an item shows."""

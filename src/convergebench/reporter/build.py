@@ -5,6 +5,7 @@
     data/source-NAME.js           what the viewer tells of every step
     data/rows-NAME.js             the rows of a page that has too many for its start
     trial.html, failures.html, self-evaluation.html    of replications (`companions`)
+    restoration.html              of repairs, with restoration.json and restoration/ (tables)
     findings.json, report.json    every number shown; whose report this is
     charts/*.svg                  the curves as drawings
     frames/ab/…  thumbs/ab/…      full frames (hard links where possible) and thumbnails

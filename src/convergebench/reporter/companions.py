@@ -6,16 +6,20 @@ their own commands have left them in the run.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
 
 import polars as pl
 
-from convergebench import failures, trial
-from convergebench.errors import ConvergeBenchError
+from convergebench import failures, opinions, restoration, trial
+from convergebench.errors import ConvergeBenchError, InputError
 from convergebench.gathering import Gathered
+from convergebench.opinions.keeping import answers_in, has_answers
 from convergebench.reporter.failures import write_failures
+from convergebench.reporter.opinions import write_ratings
+from convergebench.reporter.restoration import shots_of, write_restoration
+from convergebench.reporter.restoration.words import facts_of, studied
 from convergebench.reporter.selfeval import write_self_evaluation
 from convergebench.reporter.trial import write_trial
 from convergebench.selfeval.evaluation import stored
@@ -26,14 +30,20 @@ LEAST: Final = 10
 
 @dataclass(frozen=True)
 class Companion:
-    """A page, and what it tells."""
+    """A page, and what it tells; `lead` is what it has to say first, where it is the main one."""
 
     page: str
     title: str
     about: str
+    lead: str = ""
 
 
 PAGES: Final = (
+    Companion(
+        "restoration.html",
+        "Restoration",
+        "can it repair? prompts, stability, methods, what people say",
+    ),
     Companion(
         "trial.html",
         "Trial of the metrics",
@@ -47,6 +57,9 @@ PAGES: Final = (
     Companion(
         "self-evaluation.html", "Self-evaluation", "when the editors themselves noticed the damage"
     ),
+    Companion(
+        "ratings.html", "Ratings", "what people say, how far they agree, and which metrics do"
+    ),
 )
 
 
@@ -58,6 +71,13 @@ def standing_companions(folder: Path) -> tuple[Companion, ...]:
 def write_companions(folder: Path, gathered: Gathered) -> tuple[Companion, ...]:
     """Write what there is to be written; says what it was, so that the first page can link it."""
     written: set[str] = set()
+    leads: dict[str, str] = {}
+    restored = restored_of(gathered)
+    if restored is not None:
+        page = write_restoration(restored, folder, shots=shots_of(restored, gathered)).name
+        written.add(page)
+        if _kinds(gathered) == {"restore"}:
+            leads[page] = studied(facts_of(restored))
     tried = tried_of(gathered)
     if tried is not None:
         trial.write_tables(tried, folder)
@@ -69,7 +89,36 @@ def write_companions(folder: Path, gathered: Gathered) -> tuple[Companion, ...]:
             written.add(write_failures(failed, folder).name)
         if noticed is not None:
             written.add(write_self_evaluation(noticed, folder, store.path).name)
-    return tuple(one for one in PAGES if one.page in written)
+        rated = rated_of(gathered)
+        if rated is not None:
+            written.add(write_ratings(rated, folder).name)
+    return tuple(replace(one, lead=leads.get(one.page, "")) for one in PAGES if one.page in written)
+
+
+def _kinds(gathered: Gathered) -> set[str]:
+    """The kinds of the cycles that were walked."""
+    return {gathered.suite.cycle_of(chain.key.cycle).kind for chain in gathered.chains}
+
+
+def restored_of(gathered: Gathered) -> restoration.Restoration | None:
+    """The restoration study, where pictures were restored and there are scores of them."""
+    if "restore" not in _kinds(gathered):
+        return None
+    try:
+        return restoration.judge_restorations(gathered)
+    except ConvergeBenchError:  # nothing of it is scored, say
+        return None
+
+
+def rated_of(gathered: Gathered) -> opinions.Opinions | None:
+    """What people say of a run, where it has their answers."""
+    store, scores = gathered.runs[0].store, gathered.scores
+    if not has_answers(store, scores):
+        return None
+    try:
+        return opinions.analyse(answers_in(store, scores), scores, title=store.path.resolve().name)
+    except InputError:  # only practice and attention items were answered
+        return None
 
 
 def _pictures(gathered: Gathered) -> dict[str, Path]:

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Final, Literal
 
+from convergebench.errors import UnknownName
 from convergebench.restoration.result import Measure, Method, Picture
 
 NEEDS_TRUTH: Final = ("full-reference", "semantic")
@@ -56,7 +58,7 @@ class Material:
         values: Scores by measure, method and source, each by repeat; may be infinite.
         factors: What sets a prompted method's prompt apart, by the method's id.
         labels: What people and judges said.
-        excess: How much finer detail an output has than its truth, by chain.
+        detail: How many times the truth's fine detail an output has (`detail-ratio`), by chain.
         means: Whether the scores are means already, over pictures that nobody knows.
         notes: What a reader must know, a sentence each.
     """
@@ -69,7 +71,7 @@ class Material:
     values: Mapping[Key, Mapping[int, float]]
     factors: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     labels: tuple[Label, ...] = ()
-    excess: Mapping[str, float] = field(default_factory=dict)
+    detail: Mapping[str, float] = field(default_factory=dict)
     means: bool = False
     notes: tuple[str, ...] = ()
 
@@ -78,9 +80,9 @@ class Material:
         found = self.values.get((measure, method, source))
         if not found:
             return None
-        # In a fixed order, because the last digit of a sum depends on it.
-        mean = math.fsum(found[repeat] for repeat in sorted(found)) / len(found)
-        return mean if not math.isnan(mean) else math.inf
+        if not all(map(math.isfinite, found.values())):
+            return math.inf
+        return math.fsum(found.values()) / len(found)
 
     def sources(self, measure: Measure, among: Iterable[Picture] | None = None) -> list[str]:
         """The pictures that a measure can have a value of."""
@@ -90,12 +92,19 @@ class Material:
 
     def having(self, measure: Measure, methods: Sequence[str]) -> list[str]:
         """Those of the methods that have a value of the measure at all."""
-        known = {method for name, method, _ in self.values if name == measure.name}
-        return [method for method in methods if method in known]
+        return [method for method in methods if (measure.name, method) in self._scored]
 
-    def asked(self, method: str) -> set[str]:
-        """The pictures that a method was asked for."""
-        return {one.source for one in self.attempts if one.method == method}
+    @cached_property
+    def _scored(self) -> set[tuple[str, str]]:
+        return {(measure, method) for measure, method, _ in self.values}
+
+    @cached_property
+    def asked(self) -> dict[str, set[str]]:
+        """By method, the pictures that it was asked for."""
+        found: dict[str, set[str]] = {}
+        for one in self.attempts:
+            found.setdefault(one.method, set()).add(one.source)
+        return found
 
     def ranked(self) -> list[Method]:
         """The methods that are compared: no controls."""
@@ -119,6 +128,35 @@ class Material:
         for levels in found.values():
             levels.sort(key=lambda level: level not in BASELINES)
         return found
+
+    def only(self, methods: Sequence[str] | None) -> Material:
+        """The same of some methods, named by label, editor or prompt; controls stay.
+
+        Raises:
+            UnknownName: No method is called so.
+        """
+        if methods is None:
+            return self
+        called = {
+            method.id: {w.lower(): w for w in (method.label, method.editor, method.prompt) if w}
+            for method in self.methods
+        }
+        for name in methods:
+            if not any(name.lower() in words for words in called.values()):
+                known = {word for words in called.values() for word in words.values()}
+                raise UnknownName("method", name, known)
+        wanted = {name.lower() for name in methods}
+        mine = [m for m in self.methods if m.control or wanted & set(called[m.id])]
+        kept = {method.id for method in mine}
+        ranked = {method.id for method in mine if not method.control} or kept
+        used = {one.source for one in self.attempts if one.method in ranked}
+        return replace(
+            self,
+            methods=tuple(mine),
+            pictures=tuple(p for p in self.pictures if p.source in used),
+            attempts=tuple(a for a in self.attempts if a.method in kept and a.source in used),
+            values={key: told for key, told in self.values.items() if key[1] in kept},
+        )
 
 
 BASELINES: Final = frozenset(("no", "none", "off", "short"))

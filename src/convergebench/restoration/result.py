@@ -125,7 +125,8 @@ class Effect:
     """What a factor of the prompts does to a metric, paired by picture.
 
     `difference` is `level` minus `baseline`, the mean over pictures of the difference between the
-    means over prompts of either level; positive is more of the metric, not better. `within` limits
+    means over prompts of either level that are alike otherwise; positive is more of the metric, not
+    better. `within` limits
     it to prompts of another factor's level ("length=short"), empty for all of them. `better` is
     `tied` where the interval holds 0 or the adjusted p is not below 0.05.
     """
@@ -196,6 +197,16 @@ class Point:
 
 
 @dataclass(frozen=True)
+class Score:
+    """One picture's score of a method, the mean over its repeats: what distributions show."""
+
+    method: str
+    measure: str
+    source: str
+    value: float
+
+
+@dataclass(frozen=True)
 class Case:
     """One output that people or a judge call infidel or over-generated, or that we flagged."""
 
@@ -212,7 +223,10 @@ class Case:
 
 @dataclass(frozen=True)
 class CaseCount:
-    """Cases per method: the paper's count, with what it was counted over."""
+    """Cases per method: the paper's count, with what it was counted over.
+
+    `looked` are outputs, in so many `repeats` of the pictures.
+    """
 
     kind: Literal["infidelity", "over-generation"]
     method: str
@@ -220,13 +234,15 @@ class CaseCount:
     cases: int
     looked: int
     by: str
+    repeats: int = 1
 
 
 @dataclass(frozen=True)
 class CaseMean:
     """Cases per prompt over the prompts of one level of a factor: the paper's 2 against 0.5.
 
-    `editor` is whose prompts they are, `per_prompt` the mean of their counts.
+    `editor` is whose prompts they are; `per_prompt` the mean over them of the cases in one run
+    through the pictures, so that a prompt that was repeated counts as one that was not.
     """
 
     kind: Literal["infidelity", "over-generation"]
@@ -237,11 +253,7 @@ class CaseMean:
     prompts: int
     cases: int
     looked: int
-
-    @property
-    def per_prompt(self) -> float:
-        """Cases per prompt."""
-        return self.cases / self.prompts
+    per_prompt: float
 
 
 @dataclass(frozen=True)
@@ -263,6 +275,7 @@ class Restoration:
     cases: tuple[Case, ...] = ()
     case_means: tuple[CaseMean, ...] = ()
     notes: tuple[str, ...] = field(default=())
+    scores: tuple[Score, ...] = ()
 
     def measure(self, name: str) -> Measure:
         """The measure of that name. Raises KeyError."""
@@ -294,8 +307,6 @@ class Restoration:
     def to_dict(self) -> dict[str, Any]:
         """Everything, for `--json`."""
         told = asdict(self)
-        for mean, one in zip(told["case_means"], self.case_means, strict=True):
-            mean["per_prompt"] = one.per_prompt
         for test, tried in zip(told["stability"], self.stability, strict=True):
             test["significant"] = tried.significant
         return told

@@ -10,10 +10,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from convergebench.editor import EditReply, Turn
-from convergebench.editors.own.folder import DEFAULT, Pattern, _read
+from convergebench.editors.own.folder import DEFAULT, FolderEditor, Pattern, _read
 from convergebench.errors import EditorError, EditorFailed, EditorNoImage, SettingsError
 from convergebench.frame import Frame, encode
-from convergebench.registry import open_editor
+from convergebench.registry import open_editor, reads_prompts
 from convergebench.store import RunStore
 from convergebench.testing import check_editor
 from tests.editors.own.asking import command, fault, frame, key, reply, request, run_words
@@ -71,6 +71,73 @@ def test_a_missing_frame_says_which_file_was_looked_for(tmp_path: Path) -> None:
     assert str(error) == f"there is no s0/copy/007.png in {tmp_path} (nor with another ending)"
 
 
+def test_pictures_named_like_the_sources_are_chains_of_one_step(tmp_path: Path) -> None:
+    data = put(tmp_path, "s0.png")
+    name = f"folder:{tmp_path},pattern={{source}}.png"
+    assert reply(name).data == data
+    error = fault(name, step=2, history=())
+    assert isinstance(error, EditorFailed)
+    assert "has no {step}, so that there is a first step and no step 2" in str(error)
+
+
+def test_a_missing_frame_says_which_pattern_would_have_found_one(tmp_path: Path) -> None:
+    put(tmp_path, "s0.jpg", kind="jpeg")
+    said = "There is one of the source's name: add ,pattern={source}.png"
+    assert str(fault(f"folder:{tmp_path}")).endswith(said)
+    other = fault(f"folder:{tmp_path},pattern={{source}}.png", key=key(source="s1"))
+    assert str(other) == f"there is no s1.png in {tmp_path} (nor with another ending)"
+
+
+def test_a_picture_is_found_whose_name_is_no_legal_one(tmp_path: Path) -> None:
+    data = put(tmp_path, "Large Face (1).PNG")
+    name = f"folder:{tmp_path},pattern={{source}}.png"
+    made = reply(name, key=key(source="large-face-1"))
+    assert (made.data, made.parameters) == (data, {"file": "Large Face (1).PNG"})
+    put(tmp_path, "large face_(1).png")
+    assert isinstance(fault(name, key=key(source="large-face")), EditorNoImage)
+    put(tmp_path, "LARGE-FACE-1.jpg", kind="jpeg")
+    assert "are both there" in str(fault(name, key=key(source="large-face-1")))
+
+
+def test_pictures_may_be_in_any_folder_below(tmp_path: Path) -> None:
+    name = f"folder:{tmp_path},pattern=**/{{source}}.png"
+    data = put(tmp_path, "Large Face/img_1.jpg", kind="jpeg")
+    put(tmp_path, "Crowd/img_2.png", 2)
+    made = reply(name, key=key(source="img_1"))
+    assert (made.data, made.parameters) == (data, {"file": "Large Face/img_1.jpg"})
+    other = put(tmp_path, "Crowd/img_1.png", 3)
+    assert "are both there" in str(fault(name, key=key(source="img_1")))
+    assert reply(name, key=key(source="large-face_img_1")).data == data
+    assert reply(name, key=key(source="crowd_img_1")).data == other
+    assert isinstance(fault(name, key=key(source="img_3")), EditorNoImage)
+    by_prompt = f"folder:{tmp_path},pattern=**/{{cycle}}/{{source}}.png"
+    wanted = put(tmp_path, "net/copy/x.png", 4)
+    put(tmp_path, "net/other/x.png", 5)
+    assert reply(by_prompt, key=key(source="x")).data == wanted
+    with pytest.raises(SettingsError, match="must stay inside the folder"):
+        open_editor(f"folder:{tmp_path},pattern=a/**/{{source}}.png")
+
+
+@pytest.mark.parametrize(
+    ("pattern", "reads"),
+    [("", True), (",pattern={source}.png", False), (",pattern={cycle}/{source}.png", True)],
+)
+def test_its_pattern_tells_whether_prompts_matter(pattern: str, reads: bool) -> None:
+    assert reads_prompts(f"folder:no/such{pattern}") is reads
+
+
+def test_what_will_be_wrong_is_foreseen(tmp_path: Path) -> None:
+    editor = open_editor(f"folder:{tmp_path},pattern={{source}}.png")
+    assert isinstance(editor, FolderEditor)
+    assert "there is no s0.png" in editor.foreseen(key(), 1)
+    put(tmp_path, "s0.png")
+    assert editor.foreseen(key(), 1) == ""
+    assert "no step 2" in editor.foreseen(key(), 2)
+    assert "has no {repeat}" in editor.foreseen(key(repeat=1), 1)
+    (tmp_path / "s0.png").write_bytes(b"no picture")
+    assert editor.foreseen(key(), 1) == f"{tmp_path / 's0.png'} is no image of a known type"
+
+
 @pytest.mark.parametrize("what", ["repeat", "phrasing"])
 def test_two_chains_never_read_the_same_frames(tmp_path: Path, what: str) -> None:
     put(tmp_path, "s0/copy/001.png")
@@ -104,7 +171,7 @@ def test_mistakes_in_the_name_are_one_sentence(tmp_path: Path) -> None:
         "folder": "has no folder. Write for example folder:frames",
         "folder:no/such": "there is no folder .*no/such",
         f"folder:{tmp_path},patern=x": "has no option 'patern'. It has pattern, price",
-        f"folder:{tmp_path},pattern={{source}}.png": r"has no \{step\}: every frame",
+        f"folder:{tmp_path},pattern={{cycle}}.png": r"has neither \{step\} nor \{source\}: every",
         f"folder:{tmp_path},pattern={{stap}}.png": r"there is no placeholder \{stap\}. There are",
         f"folder:{tmp_path},pattern={{step": "expected '}'|unmatched",
         f"folder:{tmp_path},pattern={{step:x}}": "Numbers may have a width",

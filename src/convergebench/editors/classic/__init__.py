@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from convergebench.editor import Asked, Editor, EditorSpec, EditReply, EditRequest
 from convergebench.editors.reference.options import Option, read_options
-from convergebench.errors import EditorFailed, SettingsError, UnknownName
+from convergebench.errors import EditorFailed, UnknownName
 from convergebench.frame import MAX_PIXELS, encode
 from convergebench.registry import PluginName
 
@@ -35,7 +35,6 @@ class Filter:
     apply: Callable[[Pixels, Options], Pixels]
     options: tuple[Option, ...]
     seconds: float
-    required: tuple[str, ...] = ()
 
 
 def _unsharp(pixels: Pixels, options: Options) -> Pixels:
@@ -116,9 +115,8 @@ FILTERS: Final[dict[str, Filter]] = {
     "bicubic": Filter(
         "enlarges as MATLAB's imresize does",
         _bicubic,
-        (Option("scale", 2, "by how much; must be given", 1, 16),),
+        (Option("scale", 2, "by how much", 1, 16),),
         0.2,
-        required=("scale",),
     ),
     "wiener": Filter(
         "Wiener deconvolution of a blur whose kernel is told",
@@ -164,18 +162,12 @@ class Catalogue:
 
         Raises:
             UnknownName: There is no such filter.
-            SettingsError: It has no such option, the value is not legal, or one is missing.
+            SettingsError: It has no such option, or the value is not legal.
         """
         chosen = self._filters.get(model)
         if chosen is None:
             raise UnknownName("classical filter", model, self._filters)
         values = read_options(f"classic:{model}", chosen.options, options)
-        for name in chosen.required:
-            if name not in options:
-                raise SettingsError(
-                    f"editor classic:{model} must be told its {name}. Write for example "
-                    f"classic:{model},{name}={values[name]}."
-                )
         spec = EditorSpec(
             name=str(PluginName("classic", model, tuple(sorted(options.items())))),
             version=VERSION,

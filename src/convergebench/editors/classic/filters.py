@@ -76,7 +76,8 @@ def deconvolved(plane: Plane, kernel: Plane, noise: float) -> Plane:
     """The Wiener filter: X = H*·Y / (|H|² + noise), with Y the plane's and H the kernel's spectrum.
 
     The plane is continued by its mirror image, so that there is no seam to ring at. Its spectrum is
-    then a cosine transform, and that of a kernel that is even along both axes is real.
+    then a cosine transform, and that of a kernel that is even along both axes is real. The mean is
+    left as it is: the filter is one of deviations from it, and would darken the picture otherwise.
 
     Wiener: Extrapolation, interpolation, and smoothing of stationary time series. 1949.
     """
@@ -85,14 +86,17 @@ def deconvolved(plane: Plane, kernel: Plane, noise: float) -> Plane:
     height, width = plane.shape
     response = _cosines(height, kernel.shape[0]) @ kernel @ _cosines(width, kernel.shape[1]).T
     spectrum = scipy.fft.dctn(plane, type=2)
-    sharp = scipy.fft.idctn(spectrum * (response / (response**2 + noise)), type=2)
+    gain = response / (response**2 + noise)
+    gain[0, 0] = 1
+    sharp = scipy.fft.idctn(spectrum * gain, type=2)
     return np.asarray(sharp, np.float64)
 
 
 def _cosines(length: int, taps: int) -> Plane:
     """cos(π·k·m / length) for every frequency k and every offset m of the kernel's samples."""
     offsets = np.arange(taps) - taps // 2
-    return np.cos(np.pi / length * np.arange(length)[:, None] * offsets)
+    table: Plane = np.cos(np.pi / length * np.arange(length)[:, None] * offsets)
+    return table
 
 
 def disc(radius: float) -> Plane:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import re
 import string
+from contextlib import suppress
+from functools import cached_property
 from pathlib import Path
 from typing import Final
 
@@ -23,6 +25,9 @@ ENDINGS: Final = (
     *(".png", ".jpg", ".jpeg", ".webp", ".avif", ".gif", ".bmp", ".tif", ".tiff"),
     *(".PNG", ".JPG", ".JPEG", ".WEBP", ".TIF", ".TIFF"),
 )
+ANYWHERE: Final = "**/"
+"""How a pattern begins whose files may be in any folder below."""
+
 CAVEAT: Final = "made elsewhere: the frames were read from a folder"
 
 
@@ -31,6 +36,8 @@ class Pattern:
 
     def __init__(self, text: str) -> None:
         self.text: Final = text
+        self.anywhere: Final = text.startswith(ANYWHERE)
+        self.below: Final = text.removeprefix(ANYWHERE)
         try:
             parts = list(string.Formatter().parse(text))
         except ValueError as error:
@@ -49,17 +56,25 @@ class Pattern:
                     f"pattern {text!r}: {{{name}{f'!{conversion}' if conversion else ''}:{form}}} "
                     "is not understood. Numbers may have a width, as in {step:03d}."
                 )
-        if "step" not in names:
-            raise SettingsError(f"pattern {text!r} has no {{step}}: every frame would be the same.")
-        if {"", ".", ".."} & set(text.split("/")) or "\\" in text:
+        if not {"step", "source"} & set(names):
+            raise SettingsError(
+                f"pattern {text!r} has neither {{step}} nor {{source}}: every frame would be the "
+                "same. Write {source}.png for pictures named like the sources, one step each."
+            )
+        if {"", ".", "..", "**"} & set(self.below.split("/")) or "\\" in text:
             raise SettingsError(
                 f"pattern {text!r} must stay inside the folder: no leading /, no empty part, "
-                "no . or .. and no backslash."
+                "no . or .. and no backslash. **/ may be its beginning: in any folder below."
             )
         self.names: Final = frozenset(names)
 
     def path(self, key: ChainKey | None, step: int) -> str:
         """The frame's place in the folder. Raises EditorFailed."""
+        if step > 1 and "step" not in self.names:
+            raise EditorFailed(
+                f"the pattern {self.text!r} has no {{step}}, so that there is a first step and no "
+                f"step {step}"
+            )
         values: dict[str, str | int] = {"step": step}
         if key is not None:
             settings = key.settings
@@ -87,7 +102,7 @@ class Pattern:
             value = str(values[name])
             if value in ("", ".", "..") or re.search(r"[/\\\0]", value):
                 raise EditorFailed(f"the {name} {value!r} cannot be part of a file's name")
-        return self.text.format(**values)
+        return self.below.format(**values)
 
 
 class FolderEditor:
@@ -104,13 +119,42 @@ class FolderEditor:
         place = self._pattern.path(request.key, request.step)
         path = self._find(place)
         if path is None:
-            raise EditorNoImage(f"there is no {place} in {self._root} (nor with another ending)")
+            raise EditorNoImage(self._missing(place, request.key))
         return EditReply(
             _read(path),
             parameters={"file": path.relative_to(self._root).as_posix()},
             cost=0.0,
             caveats=self.spec.caveats,
         )
+
+    def foreseen(self, key: ChainKey, step: int) -> str:
+        """What will be wrong with a step, told before a run from the file's header; or nothing."""
+        from PIL import Image, UnidentifiedImageError
+
+        try:
+            place = self._pattern.path(key, step)
+            path = self._find(place)
+            if path is None:
+                return self._missing(place, key)
+            with Image.open(path):
+                return ""
+        except (EditorFailed, EditorNoImage) as error:
+            return str(error)
+        except UnidentifiedImageError:
+            return f"{path} is no image of a known type"
+        except (OSError, ValueError, Image.DecompressionBombError) as error:
+            told = getattr(error, "strerror", None) or str(error)
+            return f"{path} cannot be read: {told}"
+
+    def _missing(self, place: str, key: ChainKey | None) -> str:
+        """That a frame is not there, with the pattern that would have found one like it."""
+        told = f"there is no {place} in {self._root} (nor with another ending)"
+        if key is not None and not re.search(r"[/\\\0]", key.source) and key.source.strip("."):
+            flat = "{source}.png"
+            with suppress(EditorFailed):
+                if self._pattern.text != flat and self._find(f"{key.source}.png"):
+                    told += f". There is one of the source's name: add ,pattern={flat}"
+        return told
 
     def _check_before(self, request: EditRequest) -> None:
         """Raise EditorFailed if the frame before is no longer the one this chain has read."""
@@ -127,19 +171,65 @@ class FolderEditor:
 
     def _find(self, place: str) -> Path | None:
         """The file of that name, or the one like it with another ending. Raises EditorFailed."""
+        if self._pattern.anywhere:
+            return self._found_below(place)
         exact = self._root / place
         stem = exact.stem if exact.suffix.lower() in ENDINGS else exact.name
         others = [exact.with_name(stem + ending) for ending in ENDINGS]
         found = [exact] if exact.is_file() else [path for path in others if path.is_file()]
+        if not found and exact.parent.is_dir():  # sources are renamed where theirs is no legal name
+            found = [
+                path
+                for path in sorted(exact.parent.iterdir())
+                if path.suffix.lower() in ENDINGS and _plain(path.stem) == stem and path.is_file()
+            ]
         # By what they are, not by name: to some file systems .jpg and .JPG are one.
         if len({(path.stat().st_dev, path.stat().st_ino) for path in found}) > 1:
             names = " and ".join(path.name for path in found)
             raise EditorFailed(f"{exact.parent}: {names} are both there, expected one of them")
-        if not found:
-            return None
-        if not found[0].resolve().is_relative_to(self._root.resolve()):
+        return self._inside(found[0], place) if found else None
+
+    def _found_below(self, place: str) -> Path | None:
+        """The only file of that name in any folder, or of that name behind its folders'."""
+        head, _, name = place.rpartition("/")
+        stem = name[: -len(ending)] if (ending := _ending(name)) else name
+        wanted = f"{head}/{_plain(stem)}" if head else _plain(stem)
+        found = self._below.get(wanted, ())
+        if len(found) > 1:
+            names = " and ".join(str(path.relative_to(self._root)) for path in found[:2])
+            raise EditorFailed(f"{self._root}: {names} are both there, expected one of them")
+        return self._inside(found[0], place) if found else None
+
+    @cached_property
+    def _below(self) -> dict[str, list[Path]]:
+        """The pictures in all folders: by name, by name behind the folders', and by both."""
+        found: dict[str, list[Path]] = {}
+        for path in sorted(self._root.rglob("*")):
+            if path.suffix.lower() in ENDINGS and path.is_file():
+                *folders, _ = path.relative_to(self._root).parts
+                names = {_plain(path.stem), _plain("_".join([*folders, path.stem]))}
+                names |= {
+                    "/".join([*folders[at:], _plain(path.stem)]) for at in range(len(folders))
+                }
+                for name in names:
+                    found.setdefault(name, []).append(path)
+        return found
+
+    def _inside(self, path: Path, place: str) -> Path:
+        if not path.resolve().is_relative_to(self._root.resolve()):
             raise EditorFailed(f"{place} is a link that leads out of {self._root}")
-        return found[0]
+        return path
+
+
+def _ending(name: str) -> str:
+    """The ending of a picture's name; empty if it has none."""
+    ending = Path(name).suffix
+    return ending if ending.lower() in ENDINGS else ""
+
+
+def _plain(name: str) -> str:
+    """A name as sources have it: lower case, few signs."""
+    return re.sub(r"[^a-z0-9._-]+", "-", name.lower()).strip("-._")
 
 
 def _read(path: Path) -> bytes:
@@ -179,6 +269,14 @@ def open_editor(model: str = "", **options: str) -> FolderEditor:
         abilities=_abilities(pattern.names),
     )
     return FolderEditor(spec, root.absolute(), pattern)
+
+
+def reads_prompts(name: PluginName) -> bool:
+    """Whether it has frames for each prompt, as far as its pattern tells."""
+    return "{cycle}" in dict(name.options).get("pattern", DEFAULT)
+
+
+open_editor.reads_prompts = reads_prompts  # type: ignore[attr-defined]
 
 
 def _abilities(names: frozenset[str]) -> Abilities:

@@ -23,16 +23,35 @@ from convergebench.importer.found import (
     Track,
     Wishes,
 )
+from convergebench.registry import open_suite
 from convergebench.wording import counted, in_order
 
-INPUTS: Final = frozenset(("input", "inputs", "lq", "lr", "degraded", "noisy"))
-"""Names of the folder of degraded pictures, in small letters."""
+PAPER: Final = "restoration-v1"
+"""The suite that has the paper's prompts."""
+
+INPUTS: Final = frozenset(
+    ("input", "inputs", "lq", "lr", "low-quality", "low-resolution", "degraded", "noisy")
+)
+"""Names of the folder of degraded pictures; capitals, `-`, `_` and spaces make no difference."""
 
 ASIDE = ("mask", "masks")
 """Folders that are neither method nor truth, and are not read."""
 
-TRUTHS: Final = frozenset(("gt", "truth", "target", "hr", "clean", "ground_truth"))
-"""Names of the folder of ground truths, in small letters."""
+TRUTHS: Final = frozenset(
+    ("gt", "truth", "target", "hr", "hq", "high-quality", "clean", "ground-truth", "reference")
+)
+"""Names of the folder of ground truths, likewise."""
+
+DAMAGES: Final = {
+    "Defocus Blur": ("defocus", "defocus blur"),
+    "Motion Blur": ("motion", "motion blur"),
+    "Digital Zoom": ("digital zoom", "zoom"),
+    "Old Film": ("old film",),
+    "Old Photo (Black and White)": ("old photo bw", "old photo b&w", "old photo black and white"),
+    "Old Photo (Color)": ("old photo color", "old photo colour"),
+    "Surveillance": ("surveillance",),
+}
+"""The paper's degradations, and what folders of them may be called."""
 
 CONTAINERS: Final = frozenset(("methods", "results", "outputs", "output", "restored"))
 """Folders that may hold a folder per method."""
@@ -79,7 +98,61 @@ class _Index:
 
 def is_input_folder(name: str) -> bool:
     """Whether a folder of this name holds degraded pictures."""
-    return name.lower() in INPUTS
+    return _bare(name) in _BARE_INPUTS
+
+
+def is_truth_folder(name: str) -> bool:
+    """Whether a folder of this name holds ground truths."""
+    return _bare(name) in _BARE_TRUTHS
+
+
+def damage_of(scene: str) -> str:
+    """The degradation that a part of a path is called after, or nothing."""
+    found = (_BARE_DAMAGES.get(_bare(part), "") for part in scene.split("/"))
+    return next((damage for damage in found if damage), "")
+
+
+def _bare(name: str) -> str:
+    return re.sub(r"[^a-z0-9]", "", name.lower())
+
+
+_BARE_INPUTS: Final = frozenset(map(_bare, INPUTS))
+_BARE_TRUTHS: Final = frozenset(map(_bare, TRUTHS))
+_BARE_DAMAGES: Final = {_bare(name): damage for damage in DAMAGES for name in DAMAGES[damage]}
+
+
+@dataclass(frozen=True)
+class Pairs:
+    """The inputs and truths of a tree, and what its sources are called.
+
+    Attributes:
+        given: The folder of inputs.
+        truth: The folder of truths, if there is one.
+        inputs: What is in the one.
+        truths: What is in the other.
+        names: A name for every input, by scene and stem.
+    """
+
+    given: str
+    truth: str | None
+    inputs: _Index
+    truths: _Index
+    names: dict[tuple[str, str], str]
+
+
+def pairs_of(look: Look) -> Pairs:
+    """The inputs and truths of a tree. Raises ImportProblem."""
+    tops = sorted({name.split("/")[0] for name in look.images if "/" in name})
+    given = _one([top for top in tops if is_input_folder(top)], "degraded pictures", INPUTS, look)
+    if given is None:
+        raise ImportProblem(
+            f"{look.root} has no folder of degraded pictures; expected one called "
+            f"{in_order(INPUTS, 9)}"
+        )
+    truth = _one([top for top in tops if is_truth_folder(top)], "ground truths", TRUTHS, look)
+    inputs = _index(look, given)
+    truths = _index(look, truth) if truth else _Index()
+    return Pairs(given, truth, inputs, truths, _names(inputs))
 
 
 def recognise(look: Look) -> str:
@@ -88,7 +161,8 @@ def recognise(look: Look) -> str:
         return ""
     tops = {name.split("/")[0] for name in look.images if "/" in name}
     given = [top for top in tops if is_input_folder(top)]
-    methods = [top for top in tops if top not in given and top.lower() not in (*TRUTHS, *ASIDE)]
+    others = [top for top in tops if top not in given and top.lower() not in ASIDE]
+    methods = [top for top in others if not is_truth_folder(top)]
     if len(given) != 1 or not methods:
         return ""
     inputs = _index(look, given[0])
@@ -99,17 +173,9 @@ def recognise(look: Look) -> str:
 
 def read(look: Look, wishes: Wishes) -> Finds:
     """One chain of one step per input, editor, prompt and repeat. Raises ImportProblem."""
-    tops = sorted({name.split("/")[0] for name in look.images if "/" in name})
-    given = _one([top for top in tops if is_input_folder(top)], "degraded pictures", INPUTS, look)
-    if given is None:
-        raise ImportProblem(
-            f"{look.root} has no folder of degraded pictures; expected one called "
-            f"{in_order(INPUTS, 9)}"
-        )
-    truth = _one([top for top in tops if top.lower() in TRUTHS], "ground truths", TRUTHS, look)
-    inputs = _index(look, given)
-    truths = _index(look, truth) if truth else _Index()
-    names = _names(inputs)
+    pairs = pairs_of(look)
+    given, truth, inputs, truths = pairs.given, pairs.truth, pairs.inputs, pairs.truths
+    names = pairs.names
     finds = Finds()
     used = {file for files in inputs.files.values() for file in files}
     used |= _sources(look, inputs, truths, names, finds)
@@ -186,6 +252,7 @@ def _sources(
             place=look.place(files[0]),
             truth=look.place(truths.files[match][0]) if match else None,
             category=key[0],
+            degradation=damage_of(key[0]),
         )
     if without and truths.files:
         finds.notes.append(
@@ -249,7 +316,8 @@ def _chains(
         repeat = one.run - first if one.run is not None else 0
         cycle = one.prompt or wishes.cycle or "restore"
         made.setdefault((one.editor, cycle, repeat), {}).setdefault(one.source, []).append(one.file)
-        finds.cycles.setdefault(cycle, FoundCycle("restore", wishes.prompts))
+        if cycle not in finds.cycles:
+            finds.cycles[cycle] = _cycle(cycle, wishes, finds)
     prompt = wishes.prompts[0] if wishes.prompts else None
     missing = []
     for (editor, cycle, repeat), files in sorted(made.items()):
@@ -266,6 +334,17 @@ def _chains(
         finds.notes.append(
             f"{counted(len(missing), 'output')} missing, taken as failed: {in_order(missing)}."
         )
+
+
+def _cycle(name: str, wishes: Wishes, finds: Finds) -> FoundCycle:
+    """A prompt's cycle, in the paper's group if it is called like one of the paper's prompts."""
+    for known in open_suite(PAPER).cycle:
+        if known.group and known.title.lower() == name.lower():
+            note = f"Prompts called like the paper's are put into its groups ({PAPER})."
+            if note not in finds.notes:
+                finds.notes.append(note)
+            return FoundCycle("restore", wishes.prompts, group=known.group, factors=known.factors)
+    return FoundCycle("restore", wishes.prompts)
 
 
 LAYOUT: Final = Layout(
