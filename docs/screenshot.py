@@ -6,13 +6,14 @@ python docs/screenshot.py --restoration RUN/report docs/images    (a run of rest
 
 `report.png` is the top of the first page, `viewer.png` the last step of a drawn source's red ball
 with two editors beside home; `trial.png` is the top of the trial of the metrics;
-`restoration.png` is the slider of the restoration study and what its wording does.
+`restoration.png` is the slider of the restoration study.
 """
 
 from __future__ import annotations
 
 import sys
 from pathlib import Path
+from urllib.parse import quote
 
 from PIL import Image
 from playwright.sync_api import Page, sync_playwright
@@ -22,7 +23,7 @@ WIDTH = 1280
 FLAGS = ["--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-background-networking"]
 SOURCE = "drawn-still-life"
 EDITORS = ("banana", "latent")
-REPAIRED = "large-face-defocus/input/"
+REPAIRED = ("large-face-digital-zoom", "input", "ref:restorer · SF2.0")
 
 
 def main() -> None:
@@ -52,17 +53,16 @@ def _trial(page: Page, report: Path, out: Path) -> list[str]:
 
 
 def _restoration(page: Page, report: Path, out: Path) -> list[str]:
-    page.goto(f"{(report / 'restoration.html').as_uri()}#compare/{REPAIRED}")
-    page.reload()
-    page.wait_for_selector("#slider[data-shown]")
-    page.wait_for_timeout(2000)
-    page.evaluate("window.scrollTo(0, 0)")
-    page.wait_for_timeout(2000)
     page.set_viewport_size({"width": WIDTH, "height": 900})  # the slider's size follows it
-    page.wait_for_timeout(500)
-    box = "(id) => { const b = document.querySelector(id).getBoundingClientRect(); return b.bottom }"
-    end = page.evaluate(box, "#shots")
-    clip = {"x": 0, "y": 0, "width": WIDTH, "height": end + 16}
+    shown = "/".join(quote(part, safe="") for part in REPAIRED)
+    page.goto(f"{(report / 'restoration.html').as_uri()}#compare/{shown}")
+    page.wait_for_selector("#slider[data-shown]")
+    page.wait_for_timeout(3000)
+    place = "(id) => { const box = document.querySelector(id).getBoundingClientRect(); "
+    place += "return [box.top + scrollY, box.bottom + scrollY] }"
+    start, _ = page.evaluate(place, "#compare h2")
+    _, end = page.evaluate(place, "#shots")
+    clip = {"x": 0, "y": start - 16, "width": WIDTH, "height": end - start + 32}
     page.screenshot(path=out / "restoration.png", clip=clip, full_page=True)
     return ["restoration.png"]
 

@@ -21,6 +21,8 @@ from hypothesis import strategies as st
 from convergebench import degrading
 from convergebench.degrading import KINDS, SEVERITIES, degrade, degrade_all, parameters
 from convergebench.errors import InputError, UnknownName
+from convergebench.frame import Frame
+from convergebench.preparation.clean import squared
 from tests.degrading.measured import SCENES, Pixels, displacement, drawn, psnr, ssim
 
 # What decides these digests: the drawn scene (itself pinned), the engine, NumPy's PCG64 streams,
@@ -237,3 +239,21 @@ def test_importing_the_engine_loads_no_heavy_library() -> None:
     code = "import sys, convergebench.degrading; print(sorted({'cv2', 'numpy'} & set(sys.modules)))"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
+
+
+@pytest.mark.shared
+def test_photographs_are_damaged_more_by_every_severity_and_stay_in_place(shared: Path) -> None:
+    photos = [
+        squared(Frame(path.read_bytes()).pixels, 256)
+        for path in sorted((shared / "data" / "photos" / "kodak24").glob("*.png"))[3:24:6]
+    ]
+    assert len(photos) == 4
+    for kind in KINDS:
+        made = [[degrade(photo, kind, level, 1) for photo in photos] for level in SEVERITIES]
+        likeness = [
+            float(np.mean([ssim(*pair) for pair in zip(photos, damaged, strict=True)]))
+            for damaged in made
+        ]
+        assert likeness == sorted(likeness, reverse=True), (kind, likeness)
+        apart = [displacement(*pair) for pair in zip(photos, made[1], strict=True)]
+        assert kind == "motion" or max(apart) < 1.0, (kind, apart)

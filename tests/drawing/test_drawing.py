@@ -68,7 +68,8 @@ def test_the_scenes_are_there() -> None:
         "grid", "fog", "particles", "foliage", "table", "fabric", "text", "character",
         "expressions", "dunes", "still-life", "portrait", "potstickers", "library", "bark",
         "peacock", "terraces", "aerial", "fur", "comic", "face-medium", "face-small", "crowd",
-        "hands", "sketch", "sign",
+        "hands", "sketch", "sign", "elder", "gardener", "street", "stadium", "ink", "knit",
+        "leopard",
     }  # fmt: skip
     assert all(SCENES.values())
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 from pathlib import Path
 from typing import Any
@@ -225,6 +226,26 @@ def test_an_import_names_all_pairs_that_do_not_fit_and_writes_nothing(tmp_path: 
     ):
         assert line in str(raised.value)
         assert any(line in note for note in told.notes)
+    assert not (tmp_path / "run").exists()
+
+
+def test_folders_that_cannot_be_read_are_named_together(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for top in ("input", "gt", "method-a", "method-b"):
+        put(tmp_path, f"tree/{top}/a.png")
+    look = os.scandir
+
+    def guarded(path: Any) -> Any:
+        if "method-" in str(path):
+            raise PermissionError(13, "Permission denied", str(path))
+        return look(path)
+
+    monkeypatch.setattr(os, "scandir", guarded)
+    with pytest.raises(
+        ImportProblem, match=r"cannot read .*method-a \(Permission .*method-b \(Per"
+    ):
+        import_run(tmp_path / "tree", tmp_path / "run", layout="restoration")
     assert not (tmp_path / "run").exists()
 
 

@@ -179,6 +179,11 @@ def test_no_other_command_trips_over_human_rows(run: RunStore, tmp_path: Path) -
         done = _command(*words)
         assert done.returncode == 0, (words, done.stderr)
         assert "human/" not in done.stdout, words
+    first = (run.path / "report" / "index.html").read_text()
+    assert 'href="ratings.html"' in first
+    page = (run.path / "report" / "ratings.html").read_text()
+    assert "What people say of rated" in page
+    assert (run.path / "report" / "ratings.json").is_file()
     frames = pl.read_parquet(tmp_path / "dataset" / "frames" / "*.parquet")
     assert any(name.startswith("score:psnr@") for name in frames.columns)
     assert not any("human" in name for name in frames.columns)

@@ -76,6 +76,7 @@ def test_everything_is_named_at_once_and_nothing_is_written(tmp_path: Path) -> N
         },
     )
     (suite / "gone-file.png").unlink()
+    (suite / "gone-truth.png").unlink()
     (suite / "lost-truth.png").unlink()
     (suite / "torn-truth.png").write_bytes(b"torn")
     outputs = tmp_path / "net"
@@ -83,11 +84,12 @@ def test_everything_is_named_at_once_and_nothing_is_written(tmp_path: Path) -> N
     (outputs / "good.png").write_bytes(encode(picture(1)))
     (outputs / "old.png").write_bytes(b"no picture")
     name = f"folder:{outputs},pattern={{source}}.png"
-    with pytest.raises(InputError, match="9 problems with the pictures of this run") as raised:
+    with pytest.raises(InputError, match="10 problems with the pictures of this run") as raised:
         run(tmp_path / "run", suite=str(suite), editors=[name], controls=False)
     text = str(raised.value)
     for told in (
-        "source 'gone': cannot read",
+        f"source 'gone': cannot read {suite / 'gone-file.png'}",
+        f"source 'gone': cannot read {suite / 'gone-truth.png'}",
         "source 'lost': cannot read",
         "torn-truth.png has SHA-256",
         "source 'wide': its picture has 32×24 pixels and its truth 40×24",
@@ -97,14 +99,14 @@ def test_everything_is_named_at_once_and_nothing_is_written(tmp_path: Path) -> N
     ):
         assert told in text
     assert "source 'good'" not in text
-    assert text.count("\n") == 9
+    assert text.count("\n") == 10
     assert not (tmp_path / "run").exists()
     done = command(
         tmp_path, "run", "run", "--suite", "suite", "-e", "folder:net,pattern={source}.png"
     )
     assert done.returncode == 2
     assert "Traceback" not in done.stderr
-    assert "9 problems" in done.stderr
+    assert "10 problems" in done.stderr
     assert not (tmp_path / "run").exists()
 
 

@@ -13,7 +13,6 @@ from convergebench.ratings import guard
 from convergebench.ratings.app import make_app
 from tests.ratings.made import small_study, tokens
 
-
 JSON = {"content-type": "application/json"}
 
 

@@ -81,7 +81,7 @@ def test_what_was_acknowledged_is_exported_once_though_the_server_was_killed_fiv
     }
     expected = {}
     for place, (participant, token) in enumerate(links.items()):
-        session = Session(record, place, token, b"")
+        session = Session(record, place, token, (study / "server.key").read_bytes())
         items = record.participants[place].items
         told = acknowledged[place]
         assert len(told) == len(items)

@@ -341,7 +341,7 @@ def test_a_fault_of_ours_is_told_without_its_inside(tmp_path: Path) -> None:
         }
         assert answer.headers["x-content-type-options"] == "nosniff"
         said = served.said()
-        assert "FileNotFoundError" in said
+        assert "FileNotFoundError (app.py, line" in said
         assert token not in said
 
 

@@ -175,11 +175,12 @@ def test_nothing_is_taken_before_consent_or_out_of_turn(tmp_path: Path) -> None:
         assert (refused.status_code, refused.json()["error"][:8]) == (422, "there is")
         from convergebench.ratings.session import Session
 
-        mine = Session(open_study(study), 0, one, b"")
+        key = (study / "server.key").read_bytes()
+        mine = Session(open_study(study), 0, one, key)
         later = mine._told(2)["id"]
         refused = client.post(f"/p/{one}/answers", json={**body, "item": later})
         assert "not the one that is asked now" in refused.json()["error"]
-        early = Session(open_study(study), 1, other, b"")._told(0)["id"]
+        early = Session(open_study(study), 1, other, key)._told(0)["id"]
         refused = client.post(f"/p/{other}/answers", json={**body, "item": early})
         assert "consent is missing" in refused.json()["error"]
     assert export.answers(study).is_empty()

@@ -130,7 +130,9 @@ def test_checks_of_the_other_designs(studies: dict[str, Study]) -> None:
     assert feedback(CHECK, True) is None
 
 
-def test_names_of_pages_and_pictures_differ_everywhere_and_need_the_token(tmp_path: Path) -> None:
+def test_names_of_pages_and_pictures_differ_everywhere_and_need_both_secrets(
+    tmp_path: Path,
+) -> None:
     folder = small_study(tmp_path / "s", participants=2, repeats=1)
     study = open_study(folder)
     one, other = tokens(folder).values()
@@ -140,8 +142,8 @@ def test_names_of_pages_and_pictures_differ_everywhere_and_need_the_token(tmp_pa
         names += [*session._places, *session._pictures]
         assert session.picture("x") is None
     assert len(set(names)) == len(names)
-    stranger = Session(study, 0, "guess", b"k")
-    assert not set(stranger._pictures) & set(names)
+    for token, key in (("guess", b"k"), (one, b"other")):
+        assert not set(Session(study, 0, token, key)._pictures) & set(names)
 
 
 def test_completion_codes(tmp_path: Path) -> None:

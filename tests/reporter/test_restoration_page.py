@@ -220,14 +220,17 @@ def test_published_means_alone_make_a_page(tmp_path: Path) -> None:
     assert_links_resolve(tmp_path)
 
 
-def test_the_heat_is_between_the_worst_and_the_best_method() -> None:
-    matrix = matrices_of(made_restoration(12))[0]
-    shares = {band.label: band.spots[0].share for band in matrix.bands}
+def test_the_heat_is_a_methods_place_in_its_column() -> None:
+    matrices = matrices_of(made_restoration(12))
+    shares = {band.label: band.spots[0].share for band in matrices[0].bands}
     assert shares["nano-banana-2, SF3"] == 1
+    assert shares["nano-banana-2, LF1"] == pytest.approx(14 / 15), "second of sixteen"
     assert shares["HYPIR"] == 0
-    assert shares["ref:identity"] == 0, "a control sets no end"
-    lpips = next(m for m in matrices_of(made_restoration(12)) if m.measure.name == "lpips")
-    assert {b.label: b.spots[0].share for b in lpips.bands}["DiffBIR"] == 0, "lower is better"
+    assert shares["ref:identity"] == 0, "a control takes no place"
+    lpips = next(m for m in matrices if m.measure.name == "lpips")
+    there = {band.label: band.spots[0].share for band in lpips.bands}
+    assert there["DiffBIR"] == 0, "lower is better"
+    assert there["nano-banana-2, SF1"] == there["nano-banana-2, SF3"] == 1, "tied"
 
 
 def test_in_a_forest_right_is_better() -> None:

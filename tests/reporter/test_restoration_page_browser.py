@@ -280,7 +280,7 @@ def test_every_chart_is_drawn_and_follows_the_choice(
         assert "ref:identity" not in words.all_text_contents()
         before = page.locator("[data-figure='tradeoff']").get_attribute("data-drawn")
         page.locator("#distortion").select_option("lpips")
-        page.locator("#with-controls").check()
+        page.locator("#points").select_option("controls")
         page.wait_for_function(
             "n => document.querySelector('#tradeoff figure').dataset.drawn > Number(n) + 1",
             arg=before,
@@ -288,6 +288,11 @@ def test_every_chart_is_drawn_and_follows_the_choice(
         told = words.all_text_contents()
         assert "LPIPS ↓ (better to the right)" in told
         assert "ref:identity" in told
+        page.locator("#points").select_option("prompts")
+        page.wait_for_function(
+            "() => !document.querySelector('#chart-tradeoff svg').textContent.includes('TSD-SR')"
+        )
+        assert {"L1", "LF2", "S3", "SF1"} <= set(words.all_text_contents())
         still = page.locator("[data-figure='tradeoff'] a.svg").get_attribute("href")
         assert still == "charts/restoration-tradeoff-7.svg"
         page.locator("#spread-of").select_option("musiq")

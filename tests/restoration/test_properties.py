@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import friedmanchisquare
 
+from convergebench.restoration.cases import cases
 from convergebench.restoration.material import Attempt, Material
 from convergebench.restoration.result import Measure, Method, Picture, Restoration
 from convergebench.restoration.stability import friedman, permuted, stability
@@ -209,3 +210,22 @@ def test_a_picture_whose_repeats_differ_is_named() -> None:
     (found,) = outliers
     assert (found.source, found.values, found.spread) == ("p7", (40.0, 62.0, 50.0), 22.0)
     assert found.usual < 4
+
+
+def test_much_more_detail_than_truth_and_input_is_flagged() -> None:
+    method, pictures = (
+        Method("m", "m", "m"),
+        (Picture("p", "", "", True), Picture("q", "", "", True)),
+    )
+    attempts = tuple(Attempt("m", p.source, n, f"{p.source}{n}") for p in pictures for n in (0, 1))
+    material = Material(
+        "t", (MUSIQ,), (method,), pictures, attempts, {},
+        detail={"p0": 1.6, "p1": 1.4, "q0": 2.9, "q1": 3.1},
+        own_detail={"p": 1.0, "q": 2.0},
+    )  # fmt: skip
+    found, counts, _ = cases(material)
+    assert [(c.chain, c.by) for c in found] == [("p0", "measured"), ("q1", "measured")]
+    assert found[1].evidence == "detail-ratio 3.10, its input 2.00"
+    assert [(c.cases, c.looked, c.repeats) for c in counts] == [(2, 4, 2)]
+    blind = replace(material, own_detail={})  # nobody knows what the input had
+    assert cases(blind) == ((), (), ())

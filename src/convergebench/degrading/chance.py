@@ -10,6 +10,7 @@ import hashlib
 
 import cv2
 import numpy as np
+from scipy.sparse import csr_array
 
 from convergebench.degrading.light import Plane, softened, unit
 
@@ -35,15 +36,26 @@ def field(rng: np.random.Generator, shape: tuple[int, ...], cells: float) -> Pla
     lattice = np.asarray(cv2.sepFilter2D(lattice, cv2.CV_64F, smooth, smooth), np.float64)
     y = 1.0 + (np.arange(height, dtype=np.float64) + 0.5) * ((rows - 3) / height)
     x = 1.0 + (np.arange(width, dtype=np.float64) + 0.5) * ((columns - 3) / width)
-    return 2.6 * _spline(_spline(lattice, y).T, x).T
+    return np.ascontiguousarray(2.6 * _spline(_spline(lattice, y).T, x).T)
 
 
 def _spline(values: Plane, at: Plane) -> Plane:
     """Rows of a lattice at fractional positions, Catmull-Rom between them."""
     base = np.clip(np.floor(at).astype(np.intp), 1, len(values) - 3)
-    t = (at - base)[:, None]
-    a, b, c, d = (values[base + step] for step in (-1, 0, 1, 2))
-    return b + 0.5 * t * (c - a + t * (2 * a - 5 * b + 4 * c - d + t * (3 * (b - c) + d - a)))
+    t = at - base
+    weights = np.stack(
+        [
+            0.5 * t * (t * (2.0 - t) - 1.0),
+            1.0 + 0.5 * t * t * (3.0 * t - 5.0),
+            0.5 * t * (t * (4.0 - 3.0 * t) + 1.0),
+            0.5 * t * t * (t - 1.0),
+        ],
+        axis=1,
+    )
+    columns = base[:, None] + np.arange(-1, 3)
+    ends = np.arange(0, weights.size + 1, 4)
+    mixing = csr_array((weights.ravel(), columns.ravel(), ends), (len(at), len(values)))
+    return np.asarray(mixing @ values, np.float64)
 
 
 def fractal(

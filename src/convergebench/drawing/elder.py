@@ -16,7 +16,7 @@ _MAN = Person(
     skin=rgb(0xC99472), hair=rgb(0xB9B4AC), style="wave", top=rgb(0x5A4634), pattern="plain",
     iris=rgb(0x5F7F93), beard=0.75, smile=0.16, turn=0.12, broad=1.04, soft=0.0, seed=77,
 )  # fmt: skip
-_AT, _SIZE = (0.5, 0.475), 0.325
+_AT, _SIZE = (0.5, 0.480), 0.305
 
 # Furrows of the skin: points in the head's units, width, depth.
 _FURROWS: tuple[tuple[tuple[Point, ...], float, float], ...] = (
@@ -56,11 +56,11 @@ def _weather(head: Canvas) -> None:
     eyes = x * 0.0 + y * 0.0 + 1.0
     for side in (-1.0, 1.0):
         eyes = eyes * (1.0 - bump(length(x - 0.024 - side * 0.325, (y + 0.03) * 1.8), 0.0, 0.26))
-    pores = grit(x * 46.0, y * 46.0, 12, 3, part.px * 46.0)
+    pores = grit(x * 62.0, y * 62.0, 12, 3, part.px * 62.0)
     spots = smooth(fbm(x * 9.0, y * 9.0, 13, 3, part.px * 9.0), 0.60, 0.70)
-    part.blend(rgb(0x4A2418), unit(pores * 0.5) * inside * eyes * 0.55)
-    part.blend(rgb(0xFFEBD6), unit(0.0 - pores * 0.5) * inside * eyes * 0.38)
-    part.blend(rgb(0x8A4A30), spots * inside * eyes * 0.35)
+    part.blend(rgb(0x4A2418), unit(pores * 0.5) * inside * eyes * 0.30)
+    part.blend(rgb(0xFFEBD6), unit(0.0 - pores * 0.5) * inside * eyes * 0.24)
+    part.blend(rgb(0x8A4A30), spots * inside * eyes * 0.16)
 
 
 def _wrinkles(head: Canvas) -> None:
@@ -97,7 +97,7 @@ def _silver(dice: Dice) -> Colour:
 @cache
 def _hairs() -> Coat:
     """Single hairs of head, brows, lashes, moustache and beard."""
-    hairs = shock(_MAN.style, _MAN.hair, 3600)
+    hairs = shock(_MAN.style, _MAN.hair, 6500, 0.0085)
     for index in range(5200):
         dice = Dice(index, 902)
         x, y = dice.roll(-0.66, 0.72), dice.roll(0.24, 1.24)

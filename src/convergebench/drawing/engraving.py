@@ -18,7 +18,7 @@ _SITTER = Person(
     iris=rgb(0x33261C), glasses=True, smile=0.45, turn=-0.35, broad=0.97, soft=0.85, seed=23,
 )  # fmt: skip
 _GRID = 300
-_OVAL = ellipse(0.5, 0.47, 0.415, 0.440)
+_OVAL = ellipse(0.5, 0.47, 0.405, 0.430)
 
 
 def ink(canvas: Canvas) -> None:
@@ -78,9 +78,11 @@ def _strokes() -> Coat:
         c, s = direction(turns)
         for row in range(int(1.0 / pitch)):
             for column in range(int(1.0 / pitch)):
+                if _darkness((column + 0.5) * pitch, (row + 0.5) * pitch) < threshold - 0.08:
+                    continue
                 dice = Dice(row, column, number, 3307)
                 x, y = (column + dice.roll()) * pitch, (row + dice.roll()) * pitch
-                u, v = (x - 0.5) / 0.415, (y - 0.47) / 0.440
+                u, v = (x - 0.5) / 0.405, (y - 0.47) / 0.430
                 if u * u + v * v > 1.0:
                     continue
                 excess = _darkness(x, y) - threshold

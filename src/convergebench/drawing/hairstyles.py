@@ -213,7 +213,7 @@ def _wear_scarf(canvas: Canvas, pick: int) -> None:
     canvas.fill(wrap, cloth)
 
 
-def shock(style: str, colour: Colour, count: int) -> list[Strand]:
+def shock(style: str, colour: Colour, count: int, width: float = 0.014) -> list[Strand]:
     """Single hairs that lie along a style's streaks, for heads seen from near by."""
     shape = _FRONTS[style]
     x0, y0, x1, y1 = shape.bounds
@@ -235,7 +235,7 @@ def shock(style: str, colour: Colour, count: int) -> list[Strand]:
                 tint = tinted(colour, rgb(0xF6DFB8), (tone - 0.6) * (1.0 if x < 0.1 else 0.5))
             turn = dice.roll(-0.25, 0.25)
             hairs.append(
-                Strand(x, y, (-v + u * turn) * k, (u * 0.9 + v * turn) * k, 0.014, tint,
+                Strand(x, y, (-v + u * turn) * k, (u * 0.9 + v * turn) * k, width, tint,
                        dice.roll(-0.15, 0.15), 0.75)
             )  # fmt: skip
     return hairs

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+from numpy.typing import NDArray
 
 from convergebench.drawing.canvas import Canvas, gradient, rgb, scaled, washed
 from convergebench.drawing.fields import Field, Value, bump, fbm, grit, length, smooth, wave
@@ -21,12 +22,9 @@ _PATTERN = (
 )  # fmt: skip
 
 
-def _table() -> Field:
-    """The pattern as numbers of yarns."""
-    return np.array([["abcde".index(letter) for letter in row] for row in _PATTERN]) * 1.0
-
-
-_YARN_OF = _table()
+# The pattern as numbers of yarns, and the yarns' colours channel by channel.
+_YARN_OF = np.array([["abcde".index(letter) for letter in row] for row in _PATTERN], np.int64)
+_SHADES = [np.array([colour[channel] for colour in _YARNS]) for channel in range(3)]
 
 
 def knit(canvas: Canvas) -> None:
@@ -41,7 +39,6 @@ def knit(canvas: Canvas) -> None:
     lifted = v + 0.85 * np.abs(across)
     row = np.floor(lifted)
     along = lifted - row - 0.5
-    yarn = _pick(column, row)
     fine = min(max(1.7 - 1.7 * _COLUMNS * 2.0 * canvas.px, 0.0), 1.0)
     leg = np.abs(np.abs(across) - 0.25) * 4.0
     tube = np.sqrt(np.maximum(1.0 - leg * leg, 0.0)) * (0.55 + 0.45 * bump(along, 0.0, 0.75))
@@ -51,10 +48,7 @@ def knit(canvas: Canvas) -> None:
     side = np.where(across < 0.0, 0.06, -0.06)
     light = 0.60 + 0.42 * (fold - 0.5)
     light = light + fine * (0.42 * (tube - 0.62) + 0.09 * twist * tube + side) + 0.16 * fuzz
-    tint: list[Value] = [0.0, 0.0, 0.0]
-    for index, colour in enumerate(_YARNS):
-        share = np.where(np.abs(yarn - index) < 0.5, 1.0, 0.0)
-        tint = [plane + channel * share for plane, channel in zip(tint, colour, strict=True)]
+    tint = _wool(u, v, canvas.px)
     canvas.blend(scaled(tint, 0.14 + 1.15 * light), 1.0)
     gap = fine * smooth(leg, 0.78, 1.02)
     canvas.blend(rgb(0x150E10), gap * 0.55)
@@ -64,10 +58,25 @@ def knit(canvas: Canvas) -> None:
     canvas.planes[:] *= 1.0 - 0.30 * smooth(corner, 0.45, 1.05)
 
 
-def _pick(column: Field, row: Field) -> Field:
+def _wool(u: Field, v: Field, px: float) -> list[Value]:
+    """The colours of the stitches, each pixel looked at in several places: edges are fine."""
+    side = 2 if px * _COLUMNS < 0.2 else 4
+    tint: list[Value] = [0.0, 0.0, 0.0]
+    for i in range(side):
+        for j in range(side):
+            p = u + ((i + 0.5) / side - 0.5) * px * _COLUMNS
+            q = v + ((j + 0.5) / side - 0.5) * px * _ROWS
+            column = np.floor(p)
+            yarn = _pick(column, np.floor(q + 0.85 * np.abs(p - column - 0.5)))
+            for plane, shades in enumerate(_SHADES):
+                tint[plane] = tint[plane] + shades[yarn] * (1.0 / (side * side))
+    return tint
+
+
+def _pick(column: Field, row: Field) -> NDArray[np.int64]:
     """The yarn of every stitch."""
     rows, columns = _YARN_OF.shape
     i = (row - rows * np.floor(row * (1.0 / rows) + 1e-9)).astype(np.int64) % rows
     j = (column - columns * np.floor(column * (1.0 / columns) + 1e-9)).astype(np.int64) % columns
-    picked: Field = _YARN_OF[i, j]
+    picked: NDArray[np.int64] = _YARN_OF[i, j]
     return picked

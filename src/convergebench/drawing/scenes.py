@@ -14,19 +14,26 @@ from convergebench.drawing.canvas import Bounds, Painter, paint_rows
 from convergebench.drawing.comic import comic
 from convergebench.drawing.crowd import crowd
 from convergebench.drawing.dumplings import potstickers
+from convergebench.drawing.elder import elder
+from convergebench.drawing.engraving import ink
 from convergebench.drawing.figures import character, expressions
 from convergebench.drawing.fur import fur
+from convergebench.drawing.gardener import gardener
 from convergebench.drawing.hands import hands
+from convergebench.drawing.knitwear import knit
 from convergebench.drawing.landscapes import dunes, fog
 from convergebench.drawing.library import library
 from convergebench.drawing.materials import fabric, grid, table
 from convergebench.drawing.outing import face_small
 from convergebench.drawing.page import text
 from convergebench.drawing.passer_by import face_medium
+from convergebench.drawing.pedestrians import street
+from convergebench.drawing.pelt import leopard
 from convergebench.drawing.plumage import peacock
 from convergebench.drawing.portrait import portrait
 from convergebench.drawing.shopfronts import sign
 from convergebench.drawing.sketch import sketch
+from convergebench.drawing.stadium import stadium
 from convergebench.drawing.still_life import still_life
 from convergebench.drawing.swarms import foliage, particles
 from convergebench.drawing.terraces import terraces
@@ -60,6 +67,13 @@ _SCENES: dict[str, tuple[Painter, str]] = {
     "hands": (hands, "the backs of two hands in woollen sleeves on a wooden table"),
     "sketch": (sketch, "a cottage drawn by hand in pencil and chalk on brown paper"),
     "sign": (sign, "a street of three shops with lettering of every size"),
+    "elder": (elder, "an old man's face close by, with white hair and beard"),
+    "gardener": (gardener, "a laughing woman half-length before a hedge, with a basket of apples"),
+    "street": (street, "six people who walk past shops, seen from across the road"),
+    "stadium": (stadium, "a stand full of supporters in red and white"),
+    "ink": (ink, "a portrait of a woman in pen and ink, all in hatched lines"),
+    "knit": (knit, "a patterned woollen pullover close by, stitch by stitch"),
+    "leopard": (leopard, "a leopard's spotted coat close by, strand by strand"),
 }
 
 SCENES: Mapping[str, str] = MappingProxyType(
@@ -93,6 +107,13 @@ _SPOTS: dict[str, Bounds] = {
     "hands": (0.40, 0.74, 0.60, 0.94),
     "sketch": (0.08, 0.78, 0.28, 0.98),
     "sign": (0.10, 0.78, 0.30, 0.98),
+    "elder": (0.02, 0.04, 0.22, 0.24),
+    "gardener": (0.04, 0.60, 0.24, 0.80),
+    "street": (0.60, 0.79, 0.80, 0.99),
+    "stadium": (0.40, 0.40, 0.60, 0.60),
+    "ink": (0.60, 0.60, 0.80, 0.80),
+    "knit": (0.40, 0.40, 0.60, 0.60),
+    "leopard": (0.40, 0.40, 0.60, 0.60),
 }
 _WEARING: dict[str, dict[str, Bounds]] = {
     "character": {

@@ -1,6 +1,6 @@
 """Whose answers to trust: outliers as ITU-R BT.500 finds them, attention checks, repeats.
 
-BT.500 (Annex 1, § 2.3.1 in BT.500-11; kept in all later editions) looks at each stimulus j with
+Recommendation ITU-R BT.500-15 (§ A1-2.3) looks at each stimulus with
 mean ū, standard deviation S and kurtosis β₂ = m₄/m₂². Scores count as normally distributed where
 2 ≤ β₂ ≤ 4, and a rater then stands apart who is at least 2 S away from the mean, otherwise one who
 is at least √20 S away. P counts how often a rater stands above, Q how often below. A rater is

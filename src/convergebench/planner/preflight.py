@@ -66,7 +66,7 @@ def gathered(
         try:
             pairs[name] = load(name)
         except SuiteError as error:
-            problems.append(str(error))
+            problems += _faults(job, name) or [str(error)]
             continue
         told = misfit(f"source {name!r}", *(_size(frame) for frame in pairs[name]))
         problems += [told] if told else []
@@ -105,6 +105,18 @@ def misfit(what: str, source: Size | None, truth: Size | None) -> str:
         f"{what}: its picture has {source[0]}×{source[1]} pixels and its truth "
         f"{truth[0]}×{truth[1]}; expected one size, or a truth that is 2, 3, 4, … times as large"
     )
+
+
+def _faults(job: Job, name: str) -> list[str]:
+    """What is wrong with a source and with its truth: loading them tells the first."""
+    found = []
+    source = job.suite.source_named(name)
+    for part in (job.suite.frame, job.suite.truth):
+        try:
+            part(source, job.size)
+        except SuiteError as error:
+            found.append(str(error))
+    return found
 
 
 def _size(frame: Frame | None) -> Size | None:

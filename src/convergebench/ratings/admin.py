@@ -138,23 +138,23 @@ def _methods(study: Study, frame: Any) -> list[dict[str, Any]]:
     values: dict[tuple[str, str], list[float]] = {}
     for method, question, value in kept.select("method", "question", "value").iter_rows():
         values.setdefault((method, question), []).append(value)
-    found = []
-    for method in study.methods:
-        for question in study.questions:
-            given = values.get((method.label, question.id), [])
-            mean = statistics.fmean(given) if given else None
-            half = None
-            if len(given) > 1:
-                half = 1.96 * statistics.stdev(given) / math.sqrt(len(given))
-            known = mean is not None and half is not None
-            found.append(
-                {
-                    "label": method.label,
-                    "question": question.id,
-                    "answers": len(given),
-                    "mean": mean,
-                    "low": mean - half if known else None,  # type: ignore[operator]
-                    "high": mean + half if known else None,  # type: ignore[operator]
-                }
-            )
-    return found
+    return [
+        {
+            "label": method.label,
+            "question": question.id,
+            **_mean(values.get((method.label, question.id), [])),
+        }
+        for method in study.methods
+        for question in study.questions
+    ]
+
+
+def _mean(given: list[float]) -> dict[str, Any]:
+    """How many there are, their mean, and its interval by the normal approximation."""
+    told: dict[str, Any] = {"answers": len(given), "mean": None, "low": None, "high": None}
+    if given:
+        mean = told["mean"] = statistics.fmean(given)
+        if len(given) > 1:
+            half = 1.96 * statistics.stdev(given) / math.sqrt(len(given))
+            told |= {"low": mean - half, "high": mean + half}
+    return told

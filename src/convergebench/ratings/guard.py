@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import ipaddress
 import json
+import math
 import sys
 import threading
 import time
@@ -88,9 +89,7 @@ class Guard:
             return
         except Exception as error:
             # The address holds a token, so it is not told; neither is what a library may quote.
-            at = traceback.extract_tb(error.__traceback__)[-1]
-            where = f"{Path(at.filename).name}, line {at.lineno}"
-            print(f"error: {type(error).__name__} ({where})", file=sys.stderr, flush=True)
+            print(f"error: {type(error).__name__} ({_where(error)})", file=sys.stderr, flush=True)
             if not begun:
                 answer = refusal(500, "something went wrong here; try again in a moment.")
                 await answer(scope, receive, guarded)
@@ -104,6 +103,14 @@ class Guard:
         if len(told) != 1:
             return True
         return self._host is not None and told[0] != self._host and not own_name(told[0])
+
+
+def _where(error: Exception) -> str:
+    """The last line of ours that an error came through."""
+    trace = traceback.extract_tb(error.__traceback__)
+    ours = [at for at in trace if Path(at.filename).parent == Path(__file__).parent]
+    at = (ours or trace)[-1]
+    return f"{Path(at.filename).name}, line {at.lineno}"
 
 
 def refusal(status: int, sentence: str, **headers: str) -> JSONResponse:
@@ -209,10 +216,8 @@ class Limiter:
     def wait(self, address: str) -> int:
         """Seconds until this address may try again; 0 if it may now."""
         with self._lock:
-            used = self._used(_network(address))
-        return (
-            0 if used <= self._tries - 1 else max(1, round((used - self._tries + 1) / self._rate))
-        )
+            beyond = self._used(_network(address)) - (self._tries - 1)
+        return max(1, math.ceil(beyond / self._rate)) if beyond > 0 else 0
 
     def wrong(self, address: str) -> None:
         """Note a wrong try."""

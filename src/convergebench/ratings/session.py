@@ -8,7 +8,6 @@ pages are called by keyed hashes that differ from participant to participant and
 from __future__ import annotations
 
 import base64
-import hashlib
 import hmac
 import math
 from collections.abc import Mapping
@@ -32,9 +31,9 @@ class Session:
     Args:
         study: The study.
         place: The participant's place in it.
-        token: The secret of the link. It keys the names of pictures and pages, so that the files
-            of the study do not give them away.
-        key: The server's secret, for completion codes.
+        token: The secret of the link.
+        key: The server's secret. Together they key the names of pictures and pages: neither who
+            has the link alone nor who has another one can tell what is still to come.
     """
 
     def __init__(self, study: Study, place: int, token: str, key: bytes) -> None:
@@ -42,6 +41,7 @@ class Session:
         self.participant: Final[Participant] = study.participants[place]
         self._token: Final = token
         self._key: Final = key
+        self._names: Final = hmac.digest(key, f"names:{token}".encode(), "sha256")
 
     # -- what is shown ------------------------------------------------------------------------
 
@@ -133,7 +133,7 @@ class Session:
         return f"/p/{self._token}/i/{self._name(f'picture-{role}', place)}"
 
     def _name(self, what: str, place: int) -> str:
-        told = hmac.digest(self._token.encode(), f"{what}:{place}".encode(), hashlib.sha256)
+        told = hmac.digest(self._names, f"{what}:{place}".encode(), "sha256")
         return base64.urlsafe_b64encode(told[:18]).decode()
 
     # -- what is answered ---------------------------------------------------------------------
@@ -198,14 +198,15 @@ def checked_values(study: Study, item: Item, given: object) -> dict[str, Any]:
 
 
 def _score(scale: Scale, letter: str, value: object) -> float:
-    number = isinstance(value, int | float) and not isinstance(value, bool)
-    # The size is looked at first: an integer of a thousand digits is no float.
-    if not (number and abs(value) <= 1e9 and scale.has(float(value))):  # type: ignore[arg-type]
-        raise InputError(
-            f"picture {letter.upper()}: a score is {scale.low:g} to {scale.high:g} in steps of "
-            f"{scale.step:g}."
-        )
-    return float(value)  # type: ignore[arg-type]
+    # The size is looked at before it becomes a float: an integer may have a thousand digits.
+    if isinstance(value, int | float) and not isinstance(value, bool) and abs(value) <= 1e9:
+        score = float(value)
+        if scale.has(score):
+            return score
+    raise InputError(
+        f"picture {letter.upper()}: a score is {scale.low:g} to {scale.high:g} in steps of "
+        f"{scale.step:g}."
+    )
 
 
 def passes(study: Study, item: Item, values: Mapping[str, Any]) -> bool | None:

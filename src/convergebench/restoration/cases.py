@@ -20,11 +20,11 @@ KINDS: Final[tuple[Kind, ...]] = ("infidelity", "over-generation")
 MAJORITY: Final = 0.5
 """Share of those who looked from which on an output is a case."""
 
-TWICE: Final = 2.0
-"""`detail-ratio`, over the input's own, from which on we flag an output."""
+FLAGGED: Final = 1.5
+"""`detail-ratio`, over the input's own, from which on an output is flagged.
 
-UNTOUCHED: Final = "ref:identity"
-"""The control that returns its input: noise that the input had is nobody's invention."""
+`python -m benchmarks.over_generation` prints how often that is right and wrong.
+"""
 
 MEASURED: Final = "measured"
 
@@ -46,7 +46,11 @@ def cases(
             ]
             found += mine
             counts += _counted(material, kind, by, looked, mine)
-    looked = [attempts[chain] for chain in material.detail if chain in attempts]
+    looked = [
+        attempts[chain]
+        for chain in material.detail
+        if chain in attempts and attempts[chain].source in material.own_detail
+    ]
     mine = _flagged(material, looked)
     found += mine
     counts += _counted(material, "over-generation", MEASURED, looked, mine)
@@ -74,14 +78,12 @@ def _labelled(kind: Kind, by: str, one: Attempt, labels: list[Label]) -> Case | 
 
 
 def _flagged(material: Material, looked: list[Attempt]) -> list[Case]:
-    """Outputs with twice the fine detail of their truth, or of their input where it has more."""
-    untouched = {method.id for method in material.methods if method.editor == UNTOUCHED}
-    own = {one.source: material.detail[one.chain] for one in looked if one.method in untouched}
+    """Outputs with far more fine detail than their truth, and than their input."""
     found = []
     for one in looked:
-        ratio, before = material.detail[one.chain], max(1.0, own.get(one.source, 1.0))
-        if ratio / before >= TWICE:
-            told = f"detail-ratio {ratio:.2f}" + (f", its input {before:.2f}" if own else "")
+        ratio, before = material.detail[one.chain], material.own_detail[one.source]
+        if ratio / before >= FLAGGED:
+            told = f"detail-ratio {ratio:.2f}, its input {before:.2f}"
             found.append(
                 Case(
                     kind="over-generation", method=one.method, source=one.source,

@@ -59,6 +59,7 @@ class Material:
         factors: What sets a prompted method's prompt apart, by the method's id.
         labels: What people and judges said.
         detail: How many times the truth's fine detail an output has (`detail-ratio`), by chain.
+        own_detail: The same of the damaged inputs, by source.
         means: Whether the scores are means already, over pictures that nobody knows.
         notes: What a reader must know, a sentence each.
     """
@@ -72,6 +73,7 @@ class Material:
     factors: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     labels: tuple[Label, ...] = ()
     detail: Mapping[str, float] = field(default_factory=dict)
+    own_detail: Mapping[str, float] = field(default_factory=dict)
     means: bool = False
     notes: tuple[str, ...] = ()
 

@@ -16,6 +16,7 @@ from convergebench.cycle import Cycle
 from convergebench.errors import ConvergeBenchError, InputError
 from convergebench.gathering import Gathered
 from convergebench.registry import reads_prompts
+from convergebench.restoration.inputs import own_detail
 from convergebench.restoration.material import Attempt, Material
 from convergebench.restoration.result import Method, Picture
 from convergebench.restoration.scores import Scored
@@ -65,6 +66,7 @@ def material_of(gathered: Gathered, metrics: Sequence[str] | None = None) -> Mat
         factors=field.factors,
         labels=scored.labels,
         detail=scored.detail,
+        own_detail=own_detail(gathered, scored.detail),
         notes=(*gathered.notes, *gathered.problems, *field.notes, *scored.notes),
     )
 

@@ -11,7 +11,7 @@ from typing import Final
 
 from convergebench.analysis.pairs import FEW_SOURCES
 from convergebench.errors import UnknownName
-from convergebench.restoration.cases import MEASURED, TWICE
+from convergebench.restoration.cases import FLAGGED, MEASURED
 from convergebench.restoration.means import printed
 from convergebench.restoration.result import Cell, Restoration, Row, Sheet, Stability
 from convergebench.table import Cell as Shown
@@ -284,7 +284,7 @@ def _cases(study: Restoration) -> list[Table]:
     ]
     if any(count.by == MEASURED for count in study.counts):
         notes.append(
-            f"measured: a detail-ratio of {TWICE:g} or more, where the input has less; a flag "
+            f"measured: a detail-ratio of {FLAGGED:g} or more, over the input's own; a flag "
             "where to look and no verdict."
         )
     columns = ("kind", "method", "group", "by", "cases")

@@ -143,7 +143,7 @@ def test_wiener_is_scikit_images(kernel: Any) -> None:
     np.testing.assert_allclose(got, theirs[:48, :61], atol=1e-10)
 
 
-@given(st.floats(0.3, 12))
+@given(st.floats(0.05, 12))
 def test_kernels_are_even_and_sum_to_one(radius: float) -> None:
     for kernel in (filters.disc(radius), filters.gaussian(radius)):
         assert kernel.sum() == pytest.approx(1)
@@ -168,6 +168,13 @@ def test_wiener_undoes_a_blur_that_it_is_told(kernel: str, light: str) -> None:
     radius = 3 if kernel == "disc" else 1.5
     name = f"classic:wiener,radius={radius},noise=0.003,kernel={kernel},light={light}"
     assert likeness(clean, made(name, blurred)) > likeness(clean, blurred) + 3
+
+
+def test_wiener_assumes_a_slight_blur_that_grows_with_the_picture() -> None:
+    small, large = (scene("still-life", side, side) for side in (128, 256))
+    for pixels, radius in ((small, 0.375), (large, 0.75)):
+        told = made(f"classic:wiener,radius={radius}", pixels)
+        np.testing.assert_array_equal(made("classic:wiener", pixels), told)
 
 
 def test_wiener_leaves_a_flat_picture_as_it_is() -> None:

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import os
 import shlex
+import shutil
+import signal
+import subprocess
 import sys
 import time
 from pathlib import Path
@@ -15,7 +18,16 @@ from convergebench.frame import Frame, encode
 from convergebench.registry import PluginName, open_editor, reads_prompts, says_control
 from convergebench.store import RunStore
 from convergebench.testing import check_editor
-from tests.editors.own.asking import MARKER, PROMPT, command, fault, frame, reply, run_words
+from tests.editors.own.asking import (
+    MARKER,
+    PROMPT,
+    command,
+    fault,
+    frame,
+    program,
+    reply,
+    run_words,
+)
 from tests.support.runs import picture, write_suite
 
 COPY = "import shutil, sys\nshutil.copy(sys.argv[1], sys.argv[2])\n"
@@ -129,6 +141,35 @@ def test_what_a_command_leaves_running_is_ended(tmp_path: Path) -> None:
         "shutil.copy(sys.argv[1], sys.argv[2])\n"
     )
     assert reply(f"{script(tmp_path, told)} {{input}} {{output}}").data == frame().data
+    _gone(int((tmp_path / "child").read_text()))
+
+
+@pytest.mark.skipif(not shutil.which("setpriv"), reason="needs setpriv (util-linux)")
+@pytest.mark.parametrize("kill", [False, True])
+def test_a_run_that_is_stopped_at_once_leaves_no_command_behind(tmp_path: Path, kill: bool) -> None:
+    told = (
+        "import os, time\n"
+        f"open({str(tmp_path / 'child')!r}, 'w').write(str(os.getpid()))\n"
+        "time.sleep(60)\n"
+    )
+    suite = write_suite(tmp_path / "suite", 1)
+    words = run_words(suite, f"{script(tmp_path, told)} {{input}} {{output}}", 1)
+    process = subprocess.Popen(
+        [*program(), *words], cwd=tmp_path, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+    )
+    try:
+        for _ in range(600):
+            if (tmp_path / "child").exists() and (tmp_path / "child").read_text():
+                break
+            time.sleep(0.1)
+        for _ in range(0 if kill else 2):
+            process.send_signal(signal.SIGINT)
+            time.sleep(0.5)
+        if not kill:
+            process.wait(30)
+    finally:
+        process.kill()
+        process.wait()
     _gone(int((tmp_path / "child").read_text()))
 
 

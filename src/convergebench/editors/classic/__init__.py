@@ -24,6 +24,9 @@ VERSION: Final = "1"
 
 Options = Mapping[str, Any]
 
+SLIGHT: Final = 3 / 1024
+"""Radius of the blur that is assumed where none is told, as a share of the short side."""
+
 LIGHTS: Final = ("linear", "encoded")
 
 
@@ -76,9 +79,8 @@ def _bicubic(pixels: Pixels, options: Options) -> Pixels:
 def _wiener(pixels: Pixels, options: Options) -> Pixels:
     from convergebench.editors.classic import filters
 
-    return filters.wiener(
-        pixels, options["radius"], options["noise"], options["kernel"], options["light"]
-    )
+    radius = options["radius"] or SLIGHT * min(pixels.shape[:2])
+    return filters.wiener(pixels, radius, options["noise"], options["kernel"], options["light"])
 
 
 FILTERS: Final[dict[str, Filter]] = {
@@ -89,13 +91,13 @@ FILTERS: Final[dict[str, Filter]] = {
             Option("amount", 1.0, "how much of it is added", 0, 10),
             Option("radius", 2.0, "standard deviation of the Gaussian in pixels", 0.1, 50),
         ),
-        0.1,
+        0.3,
     ),
     "nlm": Filter(
         "non-local means: averages patches that look alike (OpenCV)",
         _nlm,
         (Option("strength", 10.0, "how different they may look, about the noise's", 0.1, 100),),
-        2.0,
+        3.0,
     ),
     "median": Filter(
         "the median of the pixels around each: takes away dust and single pixels",
@@ -116,18 +118,24 @@ FILTERS: Final[dict[str, Filter]] = {
         "enlarges as MATLAB's imresize does",
         _bicubic,
         (Option("scale", 2, "by how much", 1, 16),),
-        0.2,
+        1.0,
     ),
     "wiener": Filter(
         "Wiener deconvolution of a blur whose kernel is told",
         _wiener,
         (
-            Option("radius", 3.0, "radius of the blur in pixels", 0.3, 100),
+            Option(
+                "radius",
+                0.0,
+                "radius of the blur in pixels; 0: 3 in 1024 of the short side",
+                0,
+                100,
+            ),
             Option("noise", 0.01, "noise-to-signal ratio; more is softer", 1e-9, 10),
             Option("kernel", "disc", "what blurred", choices=("disc", "gaussian")),
             Option("light", "linear", "what was blurred: light, or stored values", choices=LIGHTS),
         ),
-        1.0,
+        1.5,
     ),
 }
 

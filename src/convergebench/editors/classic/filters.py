@@ -101,6 +101,8 @@ def _cosines(length: int, taps: int) -> Plane:
 
 def disc(radius: float) -> Plane:
     """A disc that sums to 1: of every pixel the share that lies inside, to a 64th."""
+    if radius <= 0.5:  # it lies within a pixel
+        return np.ones((1, 1))
     reach = math.ceil(radius)
     fine = (np.arange((2 * reach + 1) * 8) + 0.5) / 8 - (reach + 0.5)
     inside = fine[:, None] ** 2 + fine**2 <= radius**2

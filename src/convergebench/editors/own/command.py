@@ -89,7 +89,7 @@ class CommandEditor:
         with open(scratch / "stdout", "w+b") as out, open(scratch / "stderr", "w+b") as err:
             try:
                 process = subprocess.Popen(
-                    call,
+                    [*_bound(), *call],
                     stdin=subprocess.DEVNULL,
                     stdout=out,
                     stderr=err,
@@ -147,6 +147,13 @@ class CommandEditor:
         if not data:
             raise EditorNoImage(f"{self._name} wrote an empty file{told}")
         return data
+
+
+@lru_cache(maxsize=1)
+def _bound() -> tuple[str, ...]:
+    """What ends a command with the run, even a killed one, where the system has it."""
+    program = shutil.which("setpriv")
+    return (program, "--pdeathsig", "KILL", "--") if program else ()
 
 
 def _end(process: subprocess.Popen[bytes]) -> None:

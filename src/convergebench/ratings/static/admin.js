@@ -5,6 +5,8 @@ import { means } from "./means.js";
 const EVERY = 3000;
 const DESIGNS = { absolute: "Absolute rating", single: "Single pictures", pairs: "Choice between two", labels: "Labels" };
 
+const NAMES = { alpha: "Krippendorff's α", level: "as numbers of level", stimuli: "pictures rated", raters: "raters", answers: "scores" };
+
 async function ask(path, body) {
   const options = { cache: "no-store", signal: AbortSignal.timeout(15_000) };
   if (body) Object.assign(options, { method: "POST", headers: { "Content-Type": "application/json" }, body: JSON.stringify(body) });
@@ -101,12 +103,13 @@ function draw(state) {
   const begun = participants.filter((each) => each.started).length;
   const done = participants.reduce((sum, each) => sum + each.done, 0);
   const total = participants.reduce((sum, each) => sum + each.total, 0);
+  const alpha = Object.entries(state.agreement ?? {}).find(([name]) => /(^|: )alpha$/.test(name))?.[1];
   const figure = (name, value) => make("div", {}, make("dt", {}, name), make("dd", {}, String(value)));
   byId("figures").replaceChildren(
     figure("pages answered", `${done} of ${total}`),
     figure("participants finished", `${finished} of ${participants.length}`),
     figure("under way", begun - finished),
-    figure("answers", state.answers),
+    figure("Krippendorff's α", typeof alpha === "number" ? alpha.toFixed(2) : "–"),
   );
   const rows = state.methods?.filter((method) => method.answers) ?? [];
   byId("methods").replaceChildren(...(rows.length ? means(rows, study) : [make("p", { class: "nothing" }, "No answers yet.")]));
@@ -117,11 +120,16 @@ function draw(state) {
   byId("comments").replaceChildren(...comments.map((each) => make("li", {}, make("span", { class: "who" }, `${each.participant}, ${moment(each.at)}`), make("p", {}, each.text))));
 }
 
+/** Figures come by name, `quality: alpha`; the question is said where there are several. */
 function agreement(figures) {
-  const shown = Object.entries(figures).filter(([, value]) => value !== null && value !== undefined && typeof value !== "object");
+  const shown = Object.entries(figures).filter(([, value]) => ["number", "string", "boolean"].includes(typeof value));
+  const split = (name) => (name.includes(": ") ? name.split(": ", 2) : ["", name]);
+  const several = new Set(shown.map(([name]) => split(name)[0])).size > 1;
   const rows = shown.map(([name, value]) => {
-    const text = typeof value === "number" ? (Number.isInteger(value) ? String(value) : value.toFixed(3)) : String(value);
-    return make("div", {}, make("dt", {}, name.replaceAll("_", " ")), make("dd", {}, text));
+    const [question, plain] = split(name);
+    const words = NAMES[plain] ?? plain.replaceAll("_", " ");
+    const text = typeof value === "number" && !Number.isInteger(value) ? value.toFixed(3) : String(value);
+    return make("div", {}, make("dt", {}, several && question ? `${question}: ${words}` : words), make("dd", {}, text));
   });
   byId("agreement").replaceChildren(...(rows.length ? rows : [make("p", { class: "nothing" }, "Not known before two participants have rated the same pictures.")]));
 }

@@ -13,7 +13,8 @@ const MEANING = {
 const BESIDE = ["single", "pairs"]; // designs with large pictures, and what they came from beside them
 const GAP = 12; // between cards, as in items.css
 const SMALLEST = 230; // pixels; pictures are never made smaller than this to fit the screen
-const USEFUL = 300; // of a picture on a page that scrolls anyway
+const NARROWEST = 160; // of what stands beside
+const USEFUL = 300; // of a picture on a page that scrolls anyway, and for thumbs
 const NARROW = 736; // below it, cards are stacked (as in items.css)
 
 function enlargeSign() {
@@ -125,26 +126,32 @@ export class ItemPage {
     const first = this.methods.firstElementChild;
     const used = [...first.children].filter((part) => !part.matches(".pane")).map((part) => part.offsetHeight);
     const extra = used.reduce((sum, part) => sum + part, 0);
-    const size = (count, columns) => {
+    const size = (count, columns, room) => {
       const rows = Math.ceil(count / columns);
-      return Math.min((wide - GAP * (columns - 1)) / columns, ((tall - GAP * (rows - 1)) / rows - extra) * shape);
+      return Math.min((room - GAP * (columns - 1)) / columns, ((tall - GAP * (rows - 1)) / rows - extra) * shape);
+    };
+    const best = (count, room) => {
+      const widths = Array.from({ length: count }, (_, index) => size(count, index + 1, room));
+      return widths.indexOf(Math.max(...widths)) + 1;
     };
     const { length: few } = this.methods.children;
     const set = (name, value) => this.grid.style.setProperty(name, value);
     if (BESIDE.includes(this.study.design)) {
       const { length: given } = this.given.children;
-      const beside = given ? Math.max(140, Math.min(wide * 0.24, ((tall - GAP) / 2 - 40) * shape)) : 0;
-      const room = (wide - (beside ? beside + GAP : 0) - GAP * (few - 1)) / few;
-      set("--columns", few);
-      set("--picture", `${Math.floor(Math.max(SMALLEST, Math.min(room, (tall - extra) * shape)))}px`);
+      const beside = given ? Math.max(NARROWEST, Math.min(wide * 0.24, ((tall - GAP) / 2 - 40) * shape)) : 0;
+      const room = wide - (beside ? beside + GAP : 0);
+      const columns = best(few, room);
+      set("--columns", columns);
+      set("--picture", `${Math.floor(Math.max(SMALLEST, size(few, columns, room)))}px`);
       set("--beside", `${Math.floor(beside)}px`);
+      set("--low", `${Math.floor((tall - GAP) / 2 - 40)}px`);
       return;
     }
     const count = few + this.given.children.length;
-    let columns = 1;
-    for (let each = 2; each <= count; each += 1) if (size(count, each) > size(count, columns)) columns = each;
-    let picture = size(count, columns);
-    if (picture < SMALLEST) { // too small: the page scrolls, with pictures of a useful size
+    const smallest = matchMedia("(pointer: coarse)").matches ? USEFUL : SMALLEST;
+    let columns = best(count, wide);
+    let picture = size(count, columns, wide);
+    if (picture < smallest) { // too small: the page scrolls, with pictures of a useful size
       columns = Math.min(count, Math.max(1, Math.floor((wide + GAP) / (USEFUL + GAP))));
       picture = Math.max(SMALLEST, Math.min((wide - GAP * (columns - 1)) / columns, (tall - extra) * shape));
     }

@@ -58,8 +58,8 @@ def tradeoff_drawing(
         rows = [row for row in rows if row["part"] != CONTROL]
     else:
         apart = []
-    # Only sides that a name stands on: a layer without rows cannot tell how far its axes reach.
-    sides = [side for side in SIDES if any(row["side"] == side for row in rows)]
+    # A layer without rows cannot tell how far its axes reach: none for a side without names.
+    sides = [side for side in SIDES if any(side in (row["side"], row["near"]) for row in rows)]
     apart = [{**row, "side": row["side"] if row["side"] in sides else sides[0]} for row in apart]
     names = [ink.editor for ink in used]
 
@@ -86,7 +86,8 @@ def tradeoff_drawing(
             words = base.transform_filter(f"datum.side == '{side}'").mark_text(
                 dx=dx, dy=dy, align=align, baseline="middle", fontSize=10.5, limit=150
             )
-            layers.append(words.encode(text="label:N", tooltip=tips))
+            named = words.encode(text="label:N", tooltip=tips)
+            layers.append(named.properties(name=f"names-{side}"))
         return alt.layer(*layers).properties(width=STILL_WIDTH + 160, height=TALL)
 
     return Drawing(
@@ -101,6 +102,17 @@ def tradeoff_drawing(
         groups=tuple(apart),
         wide=True,
     )
+
+
+def point_choices(scatters: Sequence[Drawing]) -> dict[str, str]:
+    """Which points can be shown, by the name that the page's script knows."""
+    rows = [row for drawing in scatters for row in drawing.rows]
+    found = {"": "all methods"}
+    if any(row["near"] for row in rows) and not all(row["near"] for row in rows):
+        found["prompts"] = "prompts only"
+    if any(drawing.groups for drawing in scatters):
+        found["controls"] = "with controls"
+    return found
 
 
 SIDES: Final[dict[str, tuple[int, int, Any]]] = {
@@ -134,10 +146,14 @@ def _spots(
     named = [short.get(p.method, p.label) for p in points]
     flip = (not distortion.higher_is_better, not perception.higher_is_better)
     sides = placed([(p.x, p.y) for p in points], named, flip)
+    prompted = {method.id for method in methods if method.prompt and not method.control}
+    some = [i for i, p in enumerate(points) if p.method in prompted]
+    alone = placed([(points[i].x, points[i].y) for i in some], [named[i] for i in some], flip)
+    near = dict(zip(some, alone, strict=True))
     return [
         {"method": p.label, "label": name, "part": groups.get(p.method, p.group), "x": p.x,
-         "y": p.y, "n": p.n, "side": side}
-        for p, name, side in zip(points, named, sides, strict=True)
+         "y": p.y, "n": p.n, "side": side, "near": near.get(i, "")}
+        for i, (p, name, side) in enumerate(zip(points, named, sides, strict=True))
     ]  # fmt: skip
 
 

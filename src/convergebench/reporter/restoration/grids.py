@@ -26,7 +26,7 @@ BY: Final = {"scene": "scene", "damage": "degradation"}
 
 @dataclass(frozen=True)
 class Spot:
-    """One method in one part: `share` is 1 for the column's best, 0 for its worst."""
+    """One method in one part: `share` is 1 for the best method of its column, 0 for the worst."""
 
     text: str
     place: int = 0
@@ -93,16 +93,22 @@ def _matrix(by: str, measure: Measure, sheets: list[Sheet]) -> Matrix:
 def _shares(
     cells: Mapping[str, Cell | None], measure: Measure, controls: set[str]
 ) -> dict[str, float]:
-    """Where each mean lies between the worst and the best of a column; controls set no ends."""
-    known = {label: cell.mean for label, cell in cells.items() if cell and cell.mean is not None}
-    ends = [mean for label, mean in known.items() if label not in controls]
-    if len(set(ends)) < 2:
+    """Of each the share of the methods that it does no worse than; controls are not counted.
+
+    By place and not by value: one method far off would leave all others in one colour.
+    """
+    sign = 1 if measure.higher_is_better else -1
+    known = {
+        label: sign * cell.mean for label, cell in cells.items() if cell and cell.mean is not None
+    }
+    field = [mean for label, mean in known.items() if label not in controls]
+    if len(set(field)) < 2:
         return {}
-    worst, best = min(ends), max(ends)
-    if not measure.higher_is_better:
-        worst, best = best, worst
+    worst = field.count(min(field))
+    span = len(field) - worst
     return {
-        label: min(1.0, max(0.0, (mean - worst) / (best - worst))) for label, mean in known.items()
+        label: max(0, sum(other <= mean for other in field) - worst) / span
+        for label, mean in known.items()
     }
 
 

@@ -29,6 +29,7 @@ from convergebench.reporter.restoration.cases import cases_of
 from convergebench.reporter.restoration.drawings import (
     STILLS,
     inks_of,
+    point_choices,
     spread_drawing,
     tradeoff_drawing,
     tradeoff_pairs,
@@ -109,6 +110,7 @@ def write_restoration(
             pairs=pairs,
             scatters=scatters,
             stills=STILLS,
+            choices=point_choices(scatters),
             spreads=spreads,
             cases=cases_of(found, album),
             album=album,

@@ -59,10 +59,11 @@ class Album:
 def album_of(found: Restoration, brought: Brought) -> Album:
     """The album of a study."""
     views = {(view.shot.source, view.shot.key): view for view in brought.views}
+    here = {source for source, _ in views}
     sources = []
     for index, picture in enumerate(found.pictures, 1):
         first = views.get((picture.source, INPUT))
-        if not any(source == picture.source for source, _ in views):
+        if picture.source not in here:
             continue
         sources.append(
             Sitter(

@@ -163,7 +163,10 @@ def _beaten(found: Restoration) -> str:
             if cell is not None and cell.mean is not None:
                 means[row.control].append((sign * cell.mean, row.label))
         if all(means.values()):
-            (control, label), (method, _) = (max(means[is_one]) for is_one in (True, False))
+            # Of equal controls the first is named: the untouched input before its copies.
+            (control, label), (method, _) = (
+                max(means[is_one], key=lambda each: each[0]) for is_one in (True, False)
+            )
             if control > method:
                 told.setdefault(label, []).append(measure.title)
     each = [f"{label} by {listed(measures)}" for label, measures in told.items()]

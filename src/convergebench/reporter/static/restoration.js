@@ -84,6 +84,14 @@
     return spec;
   }
 
+  // All methods, these with the controls, or prompts alone, whose names then have more room.
+  function points(chart) {
+    const rows = rowsOf(chart.rows);
+    const which = at("points")?.value;
+    if (which === "prompts") return rows.filter(({ near }) => near).map((row) => ({ ...row, side: row.near }));
+    return which === "controls" && chart.controls ? [...rows, ...rowsOf(chart.controls)] : rows;
+  }
+
   function caption(figure, { name, still }) {
     const link = figure.querySelector("a.svg");
     link.hidden = !still;
@@ -107,8 +115,10 @@
       figure.classList.add("live"); // before drawing: a hidden place has no width to fill
       const home = at(`chart-${kind}`);
       const spec = narrowed(structuredClone(chart.spec), home.clientWidth);
-      const more = chart.controls && at("with-controls")?.checked ? rowsOf(chart.controls) : [];
-      spec.datasets = { ...spec.datasets, rows: [...rowsOf(chart.rows), ...more] };
+      const rows = kind === "tradeoff" ? points(chart) : rowsOf(chart.rows);
+      // A layer without rows cannot tell how far its axes reach, and complains.
+      spec.layer = spec.layer.filter(({ name }) => !name?.startsWith("names-") || rows.some(({ side }) => name.endsWith(side)));
+      spec.datasets = { ...spec.datasets, rows };
       const base = told.themes[theme];
       const config = { ...base, range: { ...base.range, category: chart[theme] } };
       const how = { mode: "vega-lite", renderer: "svg", ast: true, config, tooltip: { theme }, actions: false };
@@ -152,7 +162,7 @@
     caption(figureOf(kind), figures[kind]());
     if (wanted.has(kind)) draw(kind);
   };
-  for (const id of ["distortion", "perception", "with-controls"]) at(id)?.addEventListener("change", () => again("tradeoff"));
+  for (const id of ["distortion", "perception", "points"]) at(id)?.addEventListener("change", () => again("tradeoff"));
   at("spread-of")?.addEventListener("change", () => again("spread"));
   dark.addEventListener("change", () => [...wanted].forEach(again));
 
