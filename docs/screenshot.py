@@ -62,7 +62,7 @@ def _restoration(page: Page, report: Path, out: Path) -> list[str]:
     place += "return [box.top + scrollY, box.bottom + scrollY] }"
     start, _ = page.evaluate(place, "#compare h2")
     _, end = page.evaluate(place, "#shots")
-    clip = {"x": 0, "y": start - 16, "width": WIDTH, "height": end - start + 32}
+    clip = {"x": 0, "y": start - 16, "width": WIDTH, "height": end - start + 20}
     page.screenshot(path=out / "restoration.png", clip=clip, full_page=True)
     return ["restoration.png"]
 

@@ -88,6 +88,16 @@ def test_tables_are_written_as_csv_and_latex(run: Path, tmp_path: Path) -> None:
         assert text.count("{") == text.count("}")
 
 
+def test_a_name_that_is_a_formula_is_defused(tmp_path: Path) -> None:
+    lines = [["=cmd|' /C calc'!A0", "x", -20], ["@sum", "x", 22]]
+    table = written(tmp_path / "t.csv", ["method", "image", "PSNR"], lines)
+    told(table, "--csv", tmp_path / "out")
+    with (tmp_path / "out" / "overall.csv").open(encoding="utf-8", newline="") as file:
+        rows = list(csv.DictReader(file))
+    assert [row["name"] for row in rows] == ["'=cmd|' /C calc'!A0", "'@sum"]
+    assert [row["PSNR"] for row in rows] == ["-20.0", "22.0"]  # a number is a number
+
+
 def test_the_papers_rows_give_its_averages(tmp_path: Path) -> None:
     table = written(
         tmp_path / "table2.csv", ["Group", "Prompt", *PAPER["metrics"]], PAPER["table2"]["rows"]

@@ -33,6 +33,9 @@ PUBLISHED: Final = "published:"
 HUMAN: Final = "human/"
 """How the names of people's answers begin; the version of such a row is STUDY:RATER."""
 
+ANSWERS: Final = (HUMAN, "judge/")
+"""How the names of answers begin, by people and by models as judges: rows that no metric made."""
+
 GIVEN: Final = "given"
 """The source, and the other one, in rows of a floor that came with published scores."""
 

@@ -163,6 +163,15 @@ def test_a_damaged_file_is_told(run: RunStore) -> None:
 def test_no_other_command_trips_over_human_rows(run: RunStore, tmp_path: Path) -> None:
     plain = _command("analyze", run.path, "--json")
     keep_in_run(_answers(run), run)
+    judged = (
+        run.scores()
+        .filter(pl.col("metric") == "brisque")
+        .head(3)
+        .with_columns(
+            metric=pl.lit("judge/infidelity"), version=pl.lit("infidelity@1:some-model"), value=1.0
+        )
+    )
+    run.add_scores(judged)
     rated = _command("analyze", run.path, "--json")
     assert json.loads(rated.stdout) == json.loads(plain.stdout)
     bundle = tmp_path / "rated.zip"
@@ -178,7 +187,7 @@ def test_no_other_command_trips_over_human_rows(run: RunStore, tmp_path: Path) -
     ):
         done = _command(*words)
         assert done.returncode == 0, (words, done.stderr)
-        assert "human/" not in done.stdout, words
+        assert not any(word in done.stdout for word in ("human/", "judge/")), words
     first = (run.path / "report" / "index.html").read_text()
     assert 'href="ratings.html"' in first
     page = (run.path / "report" / "ratings.html").read_text()
@@ -186,7 +195,7 @@ def test_no_other_command_trips_over_human_rows(run: RunStore, tmp_path: Path) -
     assert (run.path / "report" / "ratings.json").is_file()
     frames = pl.read_parquet(tmp_path / "dataset" / "frames" / "*.parquet")
     assert any(name.startswith("score:psnr@") for name in frames.columns)
-    assert not any("human" in name for name in frames.columns)
+    assert not any("human" in name or "judge" in name for name in frames.columns)
     published = pl.read_parquet(tmp_path / "dataset" / "scores" / "*.parquet")
     people = published.filter(pl.col("metric") == "human/quality")
     assert people.height == len(run.chains()) * RATERS * 3

@@ -16,6 +16,7 @@ from convergebench.reporter.restoration.shots import Shot, output_key
 from convergebench.restoration.result import (
     Case,
     CaseCount,
+    CaseMean,
     Cell,
     Effect,
     Measure,
@@ -252,6 +253,10 @@ def made_restoration(pictures: int = 12, *, hostile: bool = False) -> Restoratio
         tradeoff=tuple(points),
         counts=tuple(counts),
         cases=tuple(cases),
+        case_means=(
+            CaseMean("infidelity", "people, 5 raters", EDITOR, "fidelity", "no", 6, 12, 72, 2.0),
+            CaseMean("infidelity", "people, 5 raters", EDITOR, "fidelity", "yes", 6, 3, 72, 0.5),
+        ),
         notes=("Full-reference measures are means over the pictures that have a truth.",),
         scores=tuple(scores),
     )

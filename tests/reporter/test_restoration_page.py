@@ -18,9 +18,11 @@ from convergebench.chain import FrameRef
 from convergebench.frame import Frame
 from convergebench.reporter.restoration import Shot, write_restoration
 from convergebench.reporter.restoration import shots as shots_module
+from convergebench.reporter.restoration.cases import cases_of
 from convergebench.reporter.restoration.grids import forests_of, matrices_of, odd_of
 from convergebench.reporter.restoration.placing import SIDES_OF_A_POINT, placed
 from convergebench.reporter.restoration.shots import bring
+from convergebench.reporter.restoration.slider import Album
 from convergebench.reporter.restoration.words import chance, facts_of, studied, value_of, verdict
 from convergebench.restoration.result import Cell, Restoration
 from tests.reporter.pages import Element, assert_links_resolve, read_page
@@ -175,6 +177,29 @@ def test_outliers_and_cases_lead_to_their_pictures(written: Path, page: Element)
     ]
     assert "#compare/p01/truth/nano-banana-2--l2.1" in cases
     assert_links_resolve(written)
+
+
+def test_cases_are_counted_by_method_and_wording(page: Element) -> None:
+    told = page.one("cases")
+    rows = [[cell.text for cell in row.all()] for row in told.all("tbody")[0].all("tr")]
+    assert rows[3][0] == "nano-banana-2, LF1"
+    assert "3" in rows[3]
+    assert "/ 6" in rows[3]
+    assert [item.text for item in told.all("ul", "notes")[0].all("li")] == [
+        "fidelity no: 2.00 cases per prompt in one run through the pictures; 12 in all of 6 "
+        "prompts.",
+        "fidelity yes: 0.50 cases per prompt in one run through the pictures; 3 in all of 6 "
+        "prompts.",
+    ]
+
+
+def test_bars_of_cases_show_rates_and_not_counts() -> None:
+    found = made_restoration(6)
+    twice = replace(found.counts[1], cases=2, looked=12)
+    once = replace(found.counts[2], cases=1, looked=6)
+    two = replace(found, counts=(twice, once), cases=(), case_means=())
+    (cases,) = cases_of(two, Album(()))
+    assert [counted.share for counted in cases.counts] == [1, 1]
 
 
 def test_a_folder_that_was_moved_still_has_all_it_links(written: Path, tmp_path: Path) -> None:

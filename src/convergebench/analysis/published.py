@@ -15,7 +15,7 @@ import polars as pl
 
 from convergebench.analysis.convergence import oriented_means
 from convergebench.chain import Chain
-from convergebench.comparisons import FLOOR_PREFIX, GIVEN, HUMAN, PUBLISHED
+from convergebench.comparisons import ANSWERS, FLOOR_PREFIX, GIVEN, PUBLISHED
 from convergebench.metric import MetricSpec
 from convergebench.registry import names
 from convergebench.wording import shown
@@ -104,11 +104,11 @@ def without_pictures(scores: pl.DataFrame, chains: Sequence[Chain]) -> pl.DataFr
 def measured_metrics(scores: pl.DataFrame, chains: Sequence[Chain]) -> set[str]:
     """The metrics that have rows of ours, or published ones that may stand in for them.
 
-    People's answers are no metric's: `rate analyze` looks at them.
+    Answers of people and judges are no metric's: `rate analyze` and `restoration` look at them.
     """
     theirs = without_pictures(scores.filter(IS_PUBLISHED), chains)
     ours = scores.filter(~IS_PUBLISHED)["metric"].unique()
-    return {name for name in (*ours, *theirs["metric"].unique()) if not name.startswith(HUMAN)}
+    return {name for name in (*ours, *theirs["metric"].unique()) if not name.startswith(ANSWERS)}
 
 
 def given_floors(scores: pl.DataFrame, specs: Mapping[str, MetricSpec]) -> dict[str, float]:

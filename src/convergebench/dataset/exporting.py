@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from convergebench.chain import Chain, ChainHeader, FrameRef
-from convergebench.comparisons import HUMAN
+from convergebench.comparisons import ANSWERS, HUMAN
 from convergebench.cycle import Cycle
 from convergebench.dataset.card import write_card
 from convergebench.dataset.cleaning import Cleaner, holds_path
@@ -309,9 +309,9 @@ class _Scores:
             return
         import polars as pl
 
-        # Every rater has a version of their own, and a rating is in the scores' table.
-        people = pl.col("metric").str.starts_with(HUMAN)
-        mine = rows.filter(~pl.col("chain").str.starts_with("floor--") & ~people)
+        # Every rater has a version of their own: answers are in the scores' table only.
+        answer = pl.any_horizontal(pl.col("metric").str.starts_with(name) for name in ANSWERS)
+        mine = rows.filter(~pl.col("chain").str.starts_with("floor--") & ~answer)
         kinds = mine.select("metric", "version", "against", "where").unique().sort(pl.all())
         columns = {column.name: column for column in (score_column(*k) for k in kinds.rows())}
         if len(columns) > MOST_SCORES:

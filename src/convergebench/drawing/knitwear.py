@@ -39,7 +39,7 @@ def knit(canvas: Canvas) -> None:
     lifted = v + 0.85 * np.abs(across)
     row = np.floor(lifted)
     along = lifted - row - 0.5
-    fine = min(max(1.7 - 1.7 * _COLUMNS * 2.0 * canvas.px, 0.0), 1.0)
+    fine = min(max(1.7 - 5.0 * _COLUMNS * canvas.px, 0.0), 1.0)
     leg = np.abs(np.abs(across) - 0.25) * 4.0
     tube = np.sqrt(np.maximum(1.0 - leg * leg, 0.0)) * (0.55 + 0.45 * bump(along, 0.0, 0.75))
     twist = wave((across * np.where(across > 0.0, 1.0, -1.0) * 1.6 + along * 1.1) * 2.6)

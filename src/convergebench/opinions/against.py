@@ -9,7 +9,7 @@ from typing import Final
 import numpy as np
 import polars as pl
 
-from convergebench.comparisons import HUMAN, PUBLISHED
+from convergebench.comparisons import ANSWERS, PUBLISHED
 from convergebench.metric import MetricSpec
 from convergebench.opinions.correlations import (
     Coefficient,
@@ -55,9 +55,9 @@ def correlations(scores: pl.DataFrame, stimuli: Sequence[Mean]) -> tuple[Correla
 
 
 def series_of(scores: pl.DataFrame, rated: set[tuple[str, int]]) -> list[Series]:
-    """The scores of rated frames, metric by metric; people's own answers left out."""
+    """The scores of rated frames, metric by metric; answers of people and judges left out."""
     scores = scores.filter(
-        ~pl.col("metric").str.starts_with(HUMAN),
+        ~pl.any_horizontal(pl.col("metric").str.starts_with(prefix) for prefix in ANSWERS),
         pl.col("value").is_not_null(),
         pl.col("chain").is_in([chain for chain, _ in rated]),
     )

@@ -84,7 +84,7 @@ def _compared(
         ]  # fmt: skip
         if told:
             apart.append((measure, told))
-    tested = [_p(told) for _, told in apart]
+    tested = _tested([told for _, told in apart])
     known = [p for p in tested if p is not None]
     corrected = iter(holm(known).tolist() if known else [])
     return [
@@ -116,12 +116,16 @@ def _mean(material: Material, measure: Measure, methods: Sequence[str], source: 
     return math.fsum(v for v in values if v is not None) / len(methods)
 
 
-def _p(apart: Sequence[float]) -> float | None:
-    if len(apart) < FEWEST:
-        return None
-    told = np.array(apart)[:, None]
-    told[np.abs(told) <= NOISE] = 0.0
-    return float(sign_flips(told)[0])
+def _tested(series: Sequence[Sequence[float]]) -> list[float | None]:
+    """The p value of each series of differences; those of one length are tested in one go."""
+    found: list[float | None] = [None] * len(series)
+    for count in {len(told) for told in series if len(told) >= FEWEST}:
+        mine = [index for index, told in enumerate(series) if len(told) == count]
+        apart = np.array([series[index] for index in mine]).T
+        apart[np.abs(apart) <= NOISE] = 0.0
+        for index, p in zip(mine, sign_flips(apart).tolist(), strict=True):
+            found[index] = p
+    return found
 
 
 def _effect(

@@ -36,6 +36,9 @@ FILES: Final = {
 }
 """The parts that are lists of one kind, each a file."""
 
+FORMULA: Final = ("=", "+", "-", "@", "\t", "\r")
+"""How texts begin that spreadsheets take for formulas."""
+
 CELL: Final = ("low", "high", "n", "place", "infinite")
 
 
@@ -53,7 +56,8 @@ def sheets(study: Restoration) -> dict[str, tuple[Sheet, ...]]:
 def write_tables(study: Restoration, folder: Path) -> list[Path]:
     """Write every table as CSV, and all as `restoration.json`, into a folder that is made.
 
-    Means have all their digits; `/` is where no truth exists, an empty cell where no score is.
+    Means have all their digits; `/` is where no truth exists, an empty cell where no score is. No
+    cell is a formula: names come from users.
 
     Raises:
         SettingsError: The folder cannot be written to.
@@ -108,12 +112,17 @@ def _lines(mine: Iterable[Sheet]) -> list[list[Any]]:
 def _plain(value: Any) -> Any:
     if value is None:
         return ""
-    return " ".join(map(str, value)) if isinstance(value, tuple) else value
+    return "; ".join(map(str, value)) if isinstance(value, tuple) else value
 
 
 def _write(path: Path, columns: Sequence[str], lines: Iterable[Sequence[Any]]) -> Path:
     with path.open("w", encoding="utf-8", newline="") as file:
         writer = csv.writer(file, lineterminator="\n")
-        writer.writerow(columns)
-        writer.writerows(lines)
+        writer.writerow(map(_defused, columns))
+        writer.writerows([_defused(cell) for cell in line] for line in lines)
     return path
+
+
+def _defused(cell: Any) -> Any:
+    """A text that spreadsheets would take for a formula gets an apostrophe before it."""
+    return f"'{cell}" if isinstance(cell, str) and cell.startswith(FORMULA) else cell

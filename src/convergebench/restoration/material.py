@@ -79,12 +79,17 @@ class Material:
 
     def value(self, measure: str, method: str, source: str) -> float | None:
         """The mean over repeats of one picture; infinite where one of them is."""
-        found = self.values.get((measure, method, source))
-        if not found:
-            return None
-        if not all(map(math.isfinite, found.values())):
-            return math.inf
-        return math.fsum(found.values()) / len(found)
+        return self._means.get((measure, method, source))
+
+    @cached_property
+    def _means(self) -> dict[Key, float]:
+        return {
+            key: math.fsum(found.values()) / len(found)
+            if all(map(math.isfinite, found.values()))
+            else math.inf
+            for key, found in self.values.items()
+            if found
+        }
 
     def sources(self, measure: Measure, among: Iterable[Picture] | None = None) -> list[str]:
         """The pictures that a measure can have a value of."""

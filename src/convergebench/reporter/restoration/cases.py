@@ -12,7 +12,7 @@ from convergebench.restoration.result import Case, CaseCount, CaseMean, Method, 
 
 @dataclass(frozen=True)
 class Counted:
-    """A method's cases; `share` is of the longest bar."""
+    """A method's cases; `share` is its rate over the highest one, the length of its bar."""
 
     count: CaseCount
     method: Method
@@ -54,12 +54,13 @@ def cases_of(found: Restoration, album: Album) -> list[Cases]:
     result = []
     for kind, by in sorted(kinds, key=lambda each: each[0] != "infidelity"):
         counts = [c for c in found.counts if (c.kind, c.by) == (kind, by)]
-        most = max((c.cases for c in counts), default=0) or 1
+        rates = {c.method: c.cases / c.looked if c.looked else 0.0 for c in counts}
+        most = max(rates.values(), default=0.0) or 1.0
         result.append(
             Cases(
                 kind,
                 by,
-                tuple(Counted(c, methods[c.method], c.cases / most) for c in counts),
+                tuple(Counted(c, methods[c.method], rates[c.method] / most) for c in counts),
                 tuple(m for m in found.case_means if (m.kind, m.by) == (kind, by)),
                 tuple(
                     _seen(case, methods[case.method], album)

@@ -7,7 +7,6 @@ from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import quote
 
-from convergebench.reporter.charts.drawing import rounded
 from convergebench.reporter.restoration.shots import INPUT, TRUTH, Brought, View, output_key
 from convergebench.reporter.restoration.words import labels_of
 from convergebench.restoration.result import Restoration
@@ -87,7 +86,7 @@ def source_scripts(found: Restoration, album: Album) -> dict[str, Any]:
     scores: dict[str, dict[str, dict[str, float]]] = {}
     for score in found.scores:
         mine = scores.setdefault(score.source, {}).setdefault(score.measure, {})
-        mine[score.method] = rounded(score.value)
+        mine[score.method] = round(score.value, 3)
     several = {
         (view.shot.source, view.shot.method) for view in album.views.values() if view.shot.repeat
     }

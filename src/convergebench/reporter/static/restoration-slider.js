@@ -95,7 +95,7 @@
       const name = element("th", "", view.label.replace(/ · repeat \d+$/, ""));
       name.scope = "row";
       row.append(name);
-      for (const { of } of album.scores) row.append(element("td", "num", of[view.method] === undefined ? "–" : String(of[view.method]).replace("-", "−")));
+      for (const { of } of album.scores) row.append(element("td", "num", of[view.method]?.toFixed(3).replace("-", "−") ?? "–"));
       body.append(row);
     }
     table.append(thead, body);
@@ -108,6 +108,10 @@
       if (left || right) button.dataset.on = left && right ? "both" : left ? "left" : "right";
       else delete button.dataset.on;
     }
+    // The one on the right is in sight; only the strip moves, never the page.
+    const strip = at("shots");
+    const item = strip.querySelector(`button[data-on="right"]`)?.parentNode;
+    if (item) strip.scrollLeft = Math.max(0, item.offsetLeft - strip.offsetLeft - strip.clientWidth + item.clientWidth + 12, Math.min(strip.scrollLeft, item.offsetLeft - strip.offsetLeft));
   }
 
   function shots() {
