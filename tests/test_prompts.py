@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -99,7 +100,7 @@ def test_a_preset_that_names_prompts_takes_the_first_of_each_group_of_others(own
 
 
 def test_a_run_keeps_the_prompts_it_was_begun_with(own: Path, tmp_path: Path) -> None:
-    options = {
+    options: dict[str, Any] = {
         "suite": "restoration-v1",
         "editors": ["ref:restorer"],
         "sources": ["page-defocus"],

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from functools import cache
+from pathlib import Path
 
 import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from convergebench.drawing import scene, scene_rows
+from convergebench.drawing import SCENES, scene, scene_rows
 
 # The paper's 13 scene categories by the scenes drawn for them.
 CATEGORIES = {
@@ -52,6 +53,12 @@ def box(name: str, x0: float, y0: float, x1: float, y1: float) -> NDArray[np.uin
 def runs(marked: NDArray[np.bool_]) -> int:
     """How many separate stretches of a row are marked."""
     return int((marked[1:] & ~marked[:-1]).sum() + marked[0])
+
+
+def test_the_guide_lists_every_scene_with_what_it_shows() -> None:
+    guide = Path(__file__).resolve().parents[2] / "docs" / "guides" / "suite.md"
+    text = guide.read_text(encoding="utf-8")
+    assert [name for name, what in SCENES.items() if f"| `{name}` | {what} |" not in text] == []
 
 
 def test_every_category_of_the_paper_has_a_scene() -> None:

@@ -82,6 +82,7 @@ def test_a_session_from_consent_to_thanks(
             ".feedback"
         )
         assert "answers count" in page.inner_text(".feedback")
+        until(page, "!document.getElementById('next').disabled")
         (page.keyboard.press("Enter") if mark is keys else page.click("#next"))
         for number in range(PAGES):
             until_count(page, f"{number + 1} of {PAGES}")

@@ -66,6 +66,22 @@ def test_an_impatient_hand_answers_once(browser: Browser, tmp_path: Path) -> Non
         assert sorted(float(row["value"]) for row in rated(server.export())) == [1, 2, 3, 4]
 
 
+def test_a_double_click_does_not_go_past_the_feedback(browser: Browser, tmp_path: Path) -> None:
+    study = small_study(tmp_path / "s", images=2, methods=METHODS, participants=1, practice=1)
+    with serving(study) as server, visiting(browser, server.link()) as page:
+        begin(page)
+        for group in page.locator("#stage [role=radiogroup]").all():
+            group.locator(".step").first.click()
+        page.dblclick("#next")
+        page.wait_for_selector(".feedback")
+        page.keyboard.press("Enter")
+        page.wait_for_timeout(200)
+        assert page.locator(".feedback").count() == 1
+        page.click("#next")  # waits until it can be pressed
+        until_count(page, "1 of 2")
+        assert server.state()["practice_left"] == 0
+
+
 def test_marks_that_were_not_sent_survive_a_reload(browser: Browser, tmp_path: Path) -> None:
     study = study_of(tmp_path, images=2)
     with serving(study) as server, visiting(browser, server.link()) as page:

@@ -179,6 +179,23 @@ def test_outliers_and_cases_lead_to_their_pictures(written: Path, page: Element)
     assert_links_resolve(written)
 
 
+def test_every_table_is_there_as_csv_and_latex(written: Path) -> None:
+    for name in (
+        "overall", "prompts", "scenes", "damages", "stability", "effects", "outliers", "tradeoff",
+        "counts",
+    ):  # fmt: skip
+        assert (written / "restoration" / f"{name}.csv").read_text("utf-8").count("\n") > 2
+        text = (written / "restoration" / f"{name}.tex").read_text("ascii")
+        assert text.count("{") - text.count(r"\{") == text.count("}") - text.count(r"\}")
+        assert r"\toprule" in text
+    means = (written / "restoration" / "overall.tex").read_text("ascii")
+    assert r"\textbf{23.360}" in means
+    assert r"\underline{23.284}" in means
+    effects = (written / "restoration" / "effects.tex").read_text("ascii")
+    assert "Fidelity yes against no" in effects
+    assert "0.630" in effects
+
+
 def test_cases_are_counted_by_method_and_wording(page: Element) -> None:
     told = page.one("cases")
     rows = [[cell.text for cell in row.all()] for row in told.all("tbody")[0].all("tr")]

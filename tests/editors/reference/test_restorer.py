@@ -60,10 +60,8 @@ def test_the_same_call_gives_the_same_bytes_and_another_seed_others(
 
 
 def test_a_wish_for_fidelity_makes_it_invent_less(noisy: NDArray[np.uint8]) -> None:
-    still = {"amount": "0", "odd": "0"}
-    bold = {"odd": "0"}
-    base = {prompt: restored(noisy, prompt, **still) for prompt in (PLAIN, CAREFUL)}
-    added = {p: off(restored(noisy, p, **bold), base[p]) for p in (PLAIN, CAREFUL)}
+    base = {p: restored(noisy, p, amount="0", odd="0") for p in (PLAIN, CAREFUL)}
+    added = {p: off(restored(noisy, p, odd="0"), base[p]) for p in (PLAIN, CAREFUL)}
     assert added[CAREFUL] < 0.75 * added[PLAIN]
 
 

@@ -8,12 +8,14 @@ import * as screens from "./screens.js";
 import * as server from "./server.js";
 import { View } from "./view.js";
 
-const READ = `read ${location.pathname}`; // in this tab, the instructions were read
+const READ = "instructions"; // kept among the drafts: in this tab they were read
+const UNREAD = 600; // milliseconds for which a second click does not go past what was just told
 
 class App {
   view = new View();
   lightbox = new Lightbox(this.view);
   page = null;
+  fed = null; // the state that follows, while feedback on a practice page is read
   sending = false;
 
   constructor() {
@@ -71,9 +73,9 @@ class App {
       return this.show(next);
     }
     if (state.stage === "done" || !state.item) return screens.thanks(state);
-    if (!state.done && !sessionStorage.getItem(READ)) {
+    if (!state.done && !drafts.read(READ).seen) {
       await screens.instructions(state);
-      sessionStorage.setItem(READ, "yes");
+      drafts.keep(READ, { seen: true });
     }
     return this.open(state);
   }
@@ -83,6 +85,7 @@ class App {
     this.clock?.stop();
     this.page?.close();
     this.page = null;
+    this.fed = null;
   }
 
   open(state) {
@@ -116,6 +119,8 @@ class App {
     page.ready.then(() => {
       if (this.page !== page) return;
       this.loaded = true;
+      this.clock.stop(); // nobody looks at pictures that are still loading
+      this.clock = new drafts.Clock(draft.milliseconds);
       this.tell();
     });
     page.marks.addEventListener("change", () => this.changed());
@@ -182,9 +187,8 @@ class App {
   async submit() {
     if (!this.page || this.sending) return;
     if (this.fed) {
-      const next = this.fed;
-      this.fed = null;
-      await this.show(next).catch((error) => this.refused(error));
+      if (byId("next").disabled) return;
+      await this.show(this.fed).catch((error) => this.refused(error));
       return;
     }
     const { marks, item } = this.page;
@@ -211,7 +215,7 @@ class App {
     } catch (error) {
       this.sending = false;
       marks.locked = false;
-      if (error.status === 422) await this.mistaken(error);
+      if (error.status === 422) await this.mistaken(error).catch((another) => this.refused(another));
       else this.refused(error);
     }
   }
@@ -239,7 +243,7 @@ class App {
     this.page.root.prepend(note);
     for (const input of this.page.root.querySelectorAll("input, textarea")) input.disabled = true;
     byId("next").textContent = "Go on";
-    byId("next").disabled = false;
+    setTimeout(() => { if (this.fed === reply) byId("next").disabled = false; }, UNREAD);
     this.say("");
     scrollTo(0, 0);
     note.focus({ preventScroll: true });

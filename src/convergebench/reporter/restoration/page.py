@@ -35,6 +35,7 @@ from convergebench.reporter.restoration.drawings import (
     tradeoff_pairs,
 )
 from convergebench.reporter.restoration.latex import write_latex
+from convergebench.reporter.restoration.lists import write_lists
 from convergebench.reporter.restoration.shots import Brought, Shot, bring
 from convergebench.reporter.restoration.slider import Album, album_of, source_scripts
 from convergebench.restoration import write_tables
@@ -87,6 +88,7 @@ def write_restoration(
         _write_scripts(place, [*scatters, *spreads.values()], source_scripts(found, album))
         write_tables(found, place / TABLES)
         write_latex(found, place / TABLES)
+        write_lists(found, place / TABLES)
         shown = _shown(brought)
         told = {
             **found.to_dict(),

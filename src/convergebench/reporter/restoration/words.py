@@ -209,23 +209,22 @@ def _stable(facts: Mapping[str, Any]) -> str:
 
 
 def _cases(found: Restoration) -> str:
-    told = []
-    for kind in ("infidelity", "over-generation"):
-        mine = [count for count in found.counts if count.kind == kind]
-        if mine:
-            cases = sum(count.cases for count in mine)
-            looked = sum(count.looked for count in mine)
-            told.append(f"{kind} in {cases:,} of {looked:,} outputs looked at")
+    told = [
+        f"{kind} in {sums['cases']:,} of {sums['looked']:,} outputs looked at"
+        for kind, sums in sorted(case_sums(found).items())
+    ]
     return f"Cases: {'; '.join(told)}." if told else ""
 
 
 def case_sums(found: Restoration) -> dict[str, dict[str, int]]:
-    """Cases and what was looked at, by kind, as the first sentences tell them."""
+    """Cases and what was looked at, by kind, controls left out: what the first sentences tell."""
+    controls = {method.id for method in found.methods if method.control}
     sums: dict[str, dict[str, int]] = {}
     for count in found.counts:
-        mine = sums.setdefault(count.kind, {"cases": 0, "looked": 0})
-        mine["cases"] += count.cases
-        mine["looked"] += count.looked
+        if count.method not in controls:
+            mine = sums.setdefault(count.kind, {"cases": 0, "looked": 0})
+            mine["cases"] += count.cases
+            mine["looked"] += count.looked
     return sums
 
 
