@@ -46,6 +46,19 @@ def test_a_method_is_the_mean_over_pictures_not_over_answers() -> None:
     assert (told.answers, told.raters, told.images) == (4, 3, 2)
 
 
+def test_over_all_stimuli_every_stimulus_weighs_alike_in_the_interval_too() -> None:
+    """One picture has eleven stimuli of 5, the other one of 1."""
+    values = np.array([[5.0, 5]] * 11 + [[1.0, 1]])
+    images = [*(["many"] * 11), "one"]
+    answers = answers_from(values).with_columns(
+        image=pl.col("chain").replace_strict({f"c{at}": name for at, name in enumerate(images)})
+    )
+    matrix = matrix_of(answers, "quality")
+    assert means.overall_mean(matrix).mean == pytest.approx(56 / 12)
+    drawn = means._resampled(matrix, [np.arange(12)], alike=False)
+    assert set(np.round(drawn[0], 9)) == {1.0, round(56 / 12, 9), 5.0}
+
+
 def test_methods_are_ranked_and_their_differences_told() -> None:
     told = opinions.analyse(simulated(), title="made up")
     assert told.quality is not None

@@ -193,7 +193,7 @@ def test_every_table_is_there_as_csv_and_latex(written: Path) -> None:
     assert r"\underline{23.284}" in means
     effects = (written / "restoration" / "effects.tex").read_text("ascii")
     assert "Fidelity yes against no" in effects
-    assert "0.630" in effects
+    assert "0.630" in effects.replace(r"\allowbreak{}", "")
 
 
 def test_cases_are_counted_by_method_and_wording(page: Element) -> None:

@@ -25,7 +25,8 @@ _AT, _SIZE = (0.56, 0.320), 0.122
 
 def gardener(canvas: Canvas) -> None:
     """She laughs; her pullover is yellow, her apron grey, the hedge behind her in half shade."""
-    hedge = canvas.placed(-0.13, -0.11, 0.62)
+    # Other leaves of the same plane than the scene `foliage` shows.
+    hedge = canvas.placed(-6.13, -4.11, 0.62)
     foliage(hedge)
     x, y = canvas.grid
     canvas.planes[:] *= 0.52 + 0.34 * smooth(x + 0.5 * y, 1.2, 0.0)

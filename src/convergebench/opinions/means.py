@@ -114,7 +114,9 @@ def image_means(matrix: Matrix) -> tuple[Mean, ...]:
 
 def overall_mean(matrix: Matrix) -> Mean:
     """The mean over all stimuli of their mean opinions."""
-    ((low, high),) = _ends(_resampled(matrix, [np.arange(len(matrix.stimuli))]), matrix)
+    ((low, high),) = _ends(
+        _resampled(matrix, [np.arange(len(matrix.stimuli))], alike=False), matrix
+    )
     mine = matrix.values[~np.isnan(matrix.values)]
     mean = float(matrix.means.mean()) if len(matrix.stimuli) else None
     return Mean(
@@ -229,8 +231,11 @@ def draws(count: int, stream: int, resamples: int = RESAMPLES) -> Array:
     return found
 
 
-def _resampled(matrix: Matrix, groups: Sequence[NDArray[np.intp]]) -> Array:
-    """Mean opinions of groups of stimuli (row) in each resample of raters and pictures (column)."""
+def _resampled(matrix: Matrix, groups: Sequence[NDArray[np.intp]], *, alike: bool = True) -> Array:
+    """Mean opinions of groups of stimuli (row) in each resample of raters and pictures (column).
+
+    Every picture weighs alike, or else every stimulus.
+    """
     known = ~np.isnan(matrix.values)
     raters = draws(len(matrix.raters), 1)
     above = np.where(known, matrix.values, 0.0) @ raters
@@ -255,7 +260,7 @@ def _resampled(matrix: Matrix, groups: Sequence[NDArray[np.intp]]) -> Array:
         belongs[at[rows], np.arange(len(rows))] = 1
         sums, counts = belongs @ np.where(there, mine, 0.0), belongs @ there
         means = np.divide(sums, counts, out=np.zeros_like(sums), where=counts > 0)
-        weight = images * (counts > 0)
+        weight = images * ((counts > 0) if alike else counts)
         total = weight.sum(axis=0)
         np.divide((means * weight).sum(axis=0), total, out=found[index], where=total > 0)
     return found

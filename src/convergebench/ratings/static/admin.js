@@ -5,7 +5,7 @@ import { means } from "./means.js";
 const EVERY = 3000;
 const DESIGNS = { absolute: "Absolute rating", single: "Single pictures", pairs: "Choice between two", labels: "Labels" };
 
-const NAMES = { alpha: "Krippendorff's α", level: "as numbers of level", stimuli: "pictures rated", raters: "raters", answers: "scores" };
+const NAMES = { alpha: "Krippendorff's α", level: "level of measurement", stimuli: "pictures rated", raters: "raters", answers: "scores" };
 
 async function ask(path, body) {
   const options = { cache: "no-store", signal: AbortSignal.timeout(15_000) };
@@ -103,13 +103,15 @@ function draw(state) {
   const begun = participants.filter((each) => each.started).length;
   const done = participants.reduce((sum, each) => sum + each.done, 0);
   const total = participants.reduce((sum, each) => sum + each.total, 0);
-  const alpha = Object.entries(state.agreement ?? {}).find(([name]) => /(^|: )alpha$/.test(name))?.[1];
+  const alphas = Object.entries(state.agreement ?? {}).filter(([name]) => /(^|: )alpha$/.test(name));
+  const [named, alpha] = alphas[0] ?? ["", null];
+  const of = alphas.length > 1 ? ` (${named.split(": ")[0]})` : ""; // one of several questions
   const figure = (name, value) => make("div", {}, make("dt", {}, name), make("dd", {}, String(value)));
   byId("figures").replaceChildren(
     figure("pages answered", `${done} of ${total}`),
     figure("participants finished", `${finished} of ${participants.length}`),
     figure("under way", begun - finished),
-    figure("Krippendorff's α", typeof alpha === "number" ? alpha.toFixed(2) : "–"),
+    figure(`Krippendorff's α${of}`, typeof alpha === "number" ? alpha.toFixed(2) : "–"),
   );
   const rows = state.methods?.filter((method) => method.answers) ?? [];
   byId("methods").replaceChildren(...(rows.length ? means(rows, study) : [make("p", { class: "nothing" }, "No answers yet.")]));
