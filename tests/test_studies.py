@@ -113,3 +113,23 @@ def test_one_command_makes_every_page_and_resumes(tmp_path: Path) -> None:
     again = subprocess.run([*COMMAND, *arguments], capture_output=True, text=True, env=told)
     assert again.returncode == 0, again.stderr
     assert json.loads(again.stdout)["trial"] == found["trial"]
+
+
+def test_a_restoration_study_is_told_by_its_methods(tmp_path: Path) -> None:
+    done = study(
+        tmp_path / "run",
+        "restoration-v1/smoke",
+        sources=["page-defocus", "cloth-digital-zoom", "crowd-surveillance"],
+        size=48,
+    )
+    assert done.run.complete
+    assert done.trial is None
+    assert done.restoration is not None
+    assert [sheet.of for sheet in done.restoration.prompts] == ["ref:restorer"]
+    assert done.report is not None
+    assert done.table.columns[0] == done.report.table.columns[0] == "method"
+    assert (done.report.path.parent / "restoration.html").is_file()
+    assert not (tmp_path / "run" / "failures").exists()
+    page = done.report.path.read_text("utf-8")
+    assert "3 damaged pictures (2 of them with a ground truth)" in page
+    assert "walked the same source pictures" not in page

@@ -24,9 +24,15 @@ if TYPE_CHECKING:
     from convergebench.failures import find as find_failures
     from convergebench.frame import Frame
     from convergebench.importer import import_run
+    from convergebench.making import degrade as degrade_pictures
+    from convergebench.making import load as load_pictures
     from convergebench.money.spending import spend
     from convergebench.planner import plan
     from convergebench.preparation import prepare_suite
+    from convergebench.ratings.creating import create as create_ratings
+    from convergebench.ratings.results import analyze as analyze_ratings
+    from convergebench.ratings.results import export as export_ratings
+    from convergebench.ratings.serve import serve as serve_ratings
     from convergebench.registry import (
         editor_names,
         open_editor,
@@ -53,15 +59,20 @@ _HOME = {
     "RunSpec": "runspec",
     "RunStore": "store",
     "analyze": "analysis",
+    "analyze_ratings": "ratings.results:analyze",
     "bundle": "bundler",
     "check_suite": "suite",
     "compare_scores": "agreement",
+    "create_ratings": "ratings.creating:create",
+    "degrade_pictures": "making:degrade",
     "demo": "demonstration",
     "editor_names": "registry",
     "export": "dataset",
+    "export_ratings": "ratings.results:export",
     "find_failures": "failures:find",
     "import_run": "importer",
     "judge_restorations": "restoration",
+    "load_pictures": "making:load",
     "open_editor": "registry",
     "open_metric": "registry",
     "open_suite": "registry",
@@ -72,6 +83,7 @@ _HOME = {
     "run": "runner",
     "score": "scorer",
     "self_evaluation": "selfeval:evaluate",
+    "serve_ratings": "ratings.serve:serve",
     "spend": "money.spending",
     "study": "studies",
     "try_metrics": "trial",
@@ -85,15 +97,20 @@ __all__ = [
     "RunSpec",
     "RunStore",
     "analyze",
+    "analyze_ratings",
     "bundle",
     "check_suite",
     "compare_scores",
+    "create_ratings",
+    "degrade_pictures",
     "demo",
     "editor_names",
     "export",
+    "export_ratings",
     "find_failures",
     "import_run",
     "judge_restorations",
+    "load_pictures",
     "open_editor",
     "open_metric",
     "open_suite",
@@ -104,6 +121,7 @@ __all__ = [
     "run",
     "score",
     "self_evaluation",
+    "serve_ratings",
     "spend",
     "study",
     "try_metrics",

@@ -45,6 +45,24 @@ def make_directory(path: Path) -> None:
         sync_directory(path.parent)
 
 
+def replace_file(path: Path, data: bytes) -> None:
+    """Write a whole file by rename, so that nobody ever sees half of it.
+
+    Not flushed to the disk: it is for what can be made again.
+    """
+    temporary = beside(path)
+    try:
+        temporary.write_bytes(data)
+        os.replace(temporary, path)
+    finally:
+        temporary.unlink(missing_ok=True)
+
+
+def beside(path: Path) -> Path:
+    """A hidden name next to a file's, that no other thread or process takes."""
+    return path.with_name(f".{path.name}.{os.getpid()}.{threading.get_ident()}")
+
+
 class Writing:
     """Several writes made durable together; as a context manager, on leaving the block.
 

@@ -13,7 +13,7 @@ from __future__ import annotations
 import difflib
 import os
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from importlib.metadata import EntryPoint, entry_points
@@ -187,6 +187,18 @@ def metric_spec(name: str) -> MetricSpec:
         return open_metric(name).spec
     found: MetricSpec = _call(card, f"metric {name!r}", parsed.keywords)
     return found
+
+
+def metric_specs(names: Iterable[str]) -> tuple[dict[str, MetricSpec], dict[str, str]]:
+    """The cards of metrics, and why those are missing that cannot be opened."""
+    found: dict[str, MetricSpec] = {}
+    closed: dict[str, str] = {}
+    for name in sorted(names):
+        try:
+            found[name] = metric_spec(name)
+        except Exception as error:  # foreign code must not take the other metrics' numbers away
+            closed[name] = str(error) or type(error).__name__
+    return found, closed
 
 
 def metric_text(name: str) -> str:

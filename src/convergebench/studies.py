@@ -15,13 +15,11 @@ from typing import Any
 
 from convergebench import failures, selfeval, trial
 from convergebench.errors import MetricUnavailable, SettingsError
-from convergebench.gathering import gather
 from convergebench.planner import plan
 from convergebench.presets import About, open_preset
 from convergebench.registry import open_editor
 from convergebench.reporter import Report, report
-from convergebench.reporter.companions import tried_of
-from convergebench.restoration import Restoration, judge_restorations
+from convergebench.restoration import Restoration
 from convergebench.runner import RunResult, run
 from convergebench.scorer import ScoreProgress, score
 from convergebench.selfeval.evaluation import stored, summaries
@@ -130,9 +128,7 @@ def study(
     if kinds != {"restore"}:  # its detectors look for what repetition does
         failures.find(directory, observe=lambda p: tell("failures", p.done, p.rows, ""))
     told = report(directory, observe=lambda d, n: tell("thumbnails", d, n, ""))
-    gathered = gather([directory])
-    repaired = judge_restorations(gathered) if "restore" in kinds else None
-    return Studied(done, told, tried_of(gathered), repaired, tuple(notes))
+    return Studied(done, told, told.beside.trial, told.beside.restoration, tuple(notes))
 
 
 def _scored(directory: str | os.PathLike[str], about: About, tell: Observe) -> list[str]:

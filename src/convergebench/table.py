@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import html
+import re
 import textwrap
 from collections.abc import Iterator, Sequence
 from contextvars import ContextVar
@@ -15,9 +16,17 @@ if TYPE_CHECKING:
 
 Cell = str | int | float | None
 
+FORMULA: Final = r"[\t\r\n]|\s*[=+\-@]"
+"""How texts begin that spreadsheets take for formulas, as a pattern."""
+
 NARROWEST: Final = 14
 """Letters that a column of words is never made narrower than."""
 _WIDTH: ContextVar[int | None] = ContextVar("width", default=None)
+
+
+def defused(text: str) -> str:
+    """A text for a CSV file: one that spreadsheets would take for a formula gets an apostrophe."""
+    return f"'{text}" if re.match(FORMULA, text) else text
 
 
 @contextlib.contextmanager

@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
 from convergebench.cli import options as o
 from convergebench.cli.output import display, show
-
-if TYPE_CHECKING:
-    from convergebench.suite import Suite
 
 EXAMPLES = (
     "Examples:  convergebench suites degrade photos my-pairs   ·   "
@@ -97,16 +94,13 @@ def degrade(
     The same seed gives the same damage. All that is wrong with what was given is named in one list
     before anything is written.
     """
-    from convergebench import suites
-    from convergebench.preparation.degraded import degrade_pictures
+    from convergebench.making import degrade as make
 
     recipes = [*((name,) for name in kind or ()), *(one.split("+") for one in mix or ())]
-    chosen = prompts or suites.restoration_v1().with_name("prompts.toml")
     with display("degrading") as shown:
-        done = degrade_pictures(
-            _clean(clean),
+        done = make(
+            clean,
             out,
-            prompts=chosen,
             damages=[[name.strip() for name in recipe if name.strip()] for recipe in recipes],
             severity=severity,
             seed=seed,
@@ -114,17 +108,7 @@ def degrade(
             each=each,
             withhold=withhold or (),
             licence=licence,
+            prompts=prompts,
             observe=shown.update,
         )
     show(done, json)
-
-
-def _clean(text: str) -> Path | Suite:
-    """A folder without a suite.toml is one of pictures; a file, or a name, is of a suite."""
-    from convergebench import registry
-
-    path = Path(text)
-    known = text in registry.names("suites")
-    if text.endswith(".toml") or (path / "suite.toml").is_file() or (known and not path.is_dir()):
-        return registry.open_suite(text)
-    return path

@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
 from convergebench.cli import options as o
 from convergebench.cli.output import say, show
-
-if TYPE_CHECKING:
-    import polars as pl
 
 EXPORT_EXAMPLES = (
     "Examples:  convergebench rate export my-study > answers.csv   ·   "
@@ -51,29 +48,17 @@ def export(
     Every answer is there, of practice and attention items as well: the column `kind` tells them
     apart. May be repeated while a study is going on; nothing is added twice.
     """
-    from convergebench.opinions.keeping import keep_in_run
-    from convergebench.ratings import open_study
-    from convergebench.ratings.export import answers, csv_text
-    from convergebench.store import RunStore
-    from convergebench.wording import counted
+    from convergebench.ratings.export import csv_text
+    from convergebench.ratings.results import export as bring_out
 
-    told = open_study(study)
-    run = RunStore.open(to) if to else None  # before anything is written
-    found = answers(study)
-    if csv:
-        _write(csv, csv_text(found).encode())
-    if parquet:
-        _write(parquet, _as_parquet(found))
-    if run is not None:
-        show(keep_in_run(found, run, partly=len(told.runs) > 1), json)
+    done = bring_out(study, csv=csv, parquet=parquet, to=to)
+    if done.kept is not None:
+        show(done.kept, json)
     elif json:
-        import sys
-
-        sys.stdout.write(found.write_json() + "\n")
-    elif not (csv or parquet):
-        typer.echo(csv_text(found), nl=False)
-    places = ", ".join(str(place) for place in (csv, parquet) if place)
-    say(f"{counted(found.height, 'row')} of answers" + (f" in {places}" if places else "") + ".")
+        typer.echo(done.answers.write_json())
+    elif not done.files:
+        typer.echo(csv_text(done.answers), nl=False)
+    say(str(done))
 
 
 def analyze(
@@ -110,16 +95,9 @@ def analyze(
     Raters that BT.500's screening or failed attention checks speak against are named and left out;
     the results with everybody stand beside. Intervals are 95 % and resample pictures and raters.
     """
-    from convergebench import opinions
-    from convergebench.opinions.opening import scores_for
-    from convergebench.store import RunStore
+    from convergebench.ratings.results import analyze as judge
 
-    found = _answers(answers)
-    place = run or (answers if RunStore.is_run(answers) else None)
-    scores = scores_for(found, place) if place else None
-    told = opinions.analyse(
-        found, scores, title=answers.resolve().name, keep_outliers=keep_outliers
-    )
+    told = judge(answers, run, keep_outliers=keep_outliers)
     page = None
     if report:
         from convergebench.reporter.opinions import write_ratings
@@ -128,34 +106,3 @@ def analyze(
     show(told, json)
     if page:
         say(f"Page: {page}")
-
-
-def _answers(path: Path) -> pl.DataFrame:
-    from convergebench.opinions.opening import answers_at
-    from convergebench.ratings import is_study
-    from convergebench.ratings.export import answers
-
-    return answers(path) if is_study(path) else answers_at(path)
-
-
-def _as_parquet(found: pl.DataFrame) -> bytes:
-    import io
-
-    out = io.BytesIO()
-    found.write_parquet(out)
-    return out.getvalue()
-
-
-def _write(path: Path, data: bytes) -> None:
-    """Write a file whole, by way of a rename. Raises StoreError."""
-    import os
-
-    from convergebench.disk import plain_errors
-
-    scratch = path.with_name(f".{path.name}.{os.getpid()}")
-    with plain_errors(path):
-        try:
-            scratch.write_bytes(data)
-            os.replace(scratch, path)
-        finally:
-            scratch.unlink(missing_ok=True)

@@ -53,6 +53,8 @@ def report(
 ) -> None:
     """Print the leaderboard and write one self-contained folder of pages, or other formats.
 
+    Of a run that only restores pictures the methods are printed instead.
+
     Several runs are compared on what they share: the same pictures, cycles and rounds. Runs that
     share nothing are refused.
 

@@ -222,12 +222,6 @@ def load(
     and gt/: its pairs become the sources, and what is wrong with them is listed, nothing made. Of
     another, its initial images are looked for; those that are not found are listed and left out.
     """
-    from convergebench import registry
-    from convergebench.importer.published import load_published
-    from convergebench.importer.restorations import load_pairs, restores
+    from convergebench.making import load as make
 
-    found = registry.open_suite(suite)
-    if restores(found):
-        show(load_pairs(found, origin, to, allow_missing=allow_missing), json)
-    else:
-        show(load_published(found, origin, to, fill=fill, first=first), json)
+    show(make(suite, origin, to, fill=fill, first=first, allow_missing=allow_missing), json)

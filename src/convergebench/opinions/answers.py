@@ -14,6 +14,7 @@ from typing import Final
 import polars as pl
 
 from convergebench.errors import InputError
+from convergebench.table import FORMULA
 from convergebench.wording import counted, in_order, shown
 
 SCHEMA: Final[dict[str, pl.DataType]] = {
@@ -115,7 +116,7 @@ def _read(path: Path) -> pl.DataFrame:
     # As text, so that a rater called 07 stays one and an empty column gets its own type.
     table = pl.read_csv(path, infer_schema=False, null_values=[""])
     # What begins like a formula was written with an apostrophe before it.
-    return table.with_columns(pl.col(pl.String()).str.replace(r"^'([=+\-@\t\r\n])", "${1}"))
+    return table.with_columns(pl.col(pl.String()).str.replace(f"^'({FORMULA})", "${1}"))
 
 
 def _checked(table: pl.DataFrame, name: str) -> pl.DataFrame:

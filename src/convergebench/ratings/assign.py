@@ -81,12 +81,12 @@ def session(wanted: Wanted, participant: int) -> tuple[Item, ...]:
     """All pages of one participant (counted from 0), in order."""
     rng = random.Random(f"{wanted.seed}:session:{participant}")
     ordered = _ordered(wanted, participant)
-    pages = [_page(wanted, unit, "item") for unit in ordered]
+    pages = [_page(unit, "item") for unit in ordered]
     # Where each goes is fixed before anything is put in, so that they do not push each other.
     inserted: list[tuple[float, Item]] = []
     for number in range(wanted.repeats):
         place, after = _repeated(len(ordered), wanted.repeats, participant, number)
-        inserted.append((after, _page(wanted, ordered[place], "repeat")))
+        inserted.append((after, _page(ordered[place], "repeat")))
     for number in range(wanted.attention):
         at = (number + 0.25 + rng.random() / 2) / wanted.attention * len(pages)
         image = rng.randrange(wanted.images)
@@ -166,7 +166,7 @@ def _ordered(wanted: Wanted, participant: int) -> list[_Unit]:
     return ordered
 
 
-def _page(wanted: Wanted, unit: _Unit, kind: Kind) -> Item:
+def _page(unit: _Unit, kind: Kind) -> Item:
     """A unit as a page: which picture is where on it."""
     number = unit.lap + unit.image + unit.variant + (kind == "repeat")
     count = len(unit.methods)

@@ -4,17 +4,15 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
 from convergebench.ratings.session import LETTERS
 from convergebench.ratings.storage import Answer, Answers
 from convergebench.ratings.study import SPECIAL, Item, Study, open_study
+from convergebench.table import FORMULA
 
 if TYPE_CHECKING:
     import polars as pl
-
-FORMULA: Final = r"^[=+\-@\t\r\n]"
-"""How a text begins that a spreadsheet would take for a formula."""
 
 
 def answers(folder: str | os.PathLike[str]) -> pl.DataFrame:
@@ -24,7 +22,7 @@ def answers(folder: str | os.PathLike[str]) -> pl.DataFrame:
         StoreError: The folder is no study, or its answers cannot be read.
     """
     study = open_study(folder)
-    with Answers.open(Path(folder), study.name, study.created) as stored:
+    with Answers.open(Path(folder), study.name, study.created, study.plan) as stored:
         return table(study, stored.all())
 
 
@@ -44,7 +42,7 @@ def csv_text(frame: pl.DataFrame) -> str:
     import polars as pl
 
     text = pl.col(pl.String())
-    guarded = pl.when(text.str.contains(FORMULA)).then(pl.lit("'") + text).otherwise(text)
+    guarded = pl.when(text.str.contains(f"^(?:{FORMULA})")).then(pl.lit("'") + text).otherwise(text)
     return frame.with_columns(guarded.name.keep()).write_csv()
 
 

@@ -2,7 +2,8 @@
 
 Write-ahead log and `synchronous=FULL`: when a commit returns, the answer survives a kill and a
 power cut. The first answer to a page stands; a second is told that it came late. Triggers refuse to
-change or delete a row. Several processes may use one file: SQLite takes turns.
+change or delete a row. Several processes may use one file: SQLite takes turns, and who waits for
+another process lets the readers of this one go on.
 """
 
 from __future__ import annotations
@@ -12,7 +13,8 @@ import json
 import os
 import sqlite3
 import threading
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -21,12 +23,14 @@ from typing import Any, Final, Self
 from convergebench.errors import StoreDamaged, StoreError, StoreMismatch
 
 FILE: Final = "answers.sqlite"
-VERSION: Final = 1
-BUSY: Final = 20.0
-"""Seconds to wait for another process that writes."""
+VERSION: Final = 2
+BUSY: Final = 6.0
+"""Seconds to wait for another process that writes; a page gives up on an attempt after 20."""
+PAUSE: Final = 0.02
+"""Seconds between two tries."""
 
 SCHEMA: Final = f"""
-CREATE TABLE study (name TEXT NOT NULL, created TEXT NOT NULL);
+CREATE TABLE study (name TEXT NOT NULL, created TEXT NOT NULL, plan TEXT NOT NULL);
 CREATE TABLE consents (participant TEXT PRIMARY KEY, at TEXT NOT NULL) WITHOUT ROWID;
 CREATE TABLE answers (
   id INTEGER PRIMARY KEY AUTOINCREMENT,
@@ -67,28 +71,29 @@ class Answers:
         self._path = path
         self._connection = connection
         self._lock = threading.Lock()
+        self._file = _identity(path)
 
     @classmethod
-    def create(cls, folder: Path, name: str, created: str) -> None:
-        """Make the empty file of a new study."""
+    def create(cls, folder: Path, name: str, created: str, plan: str = "") -> None:
+        """Make the empty file of a new study; `plan` is what its answers get their meaning from."""
         path = folder / FILE
         os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
         connection = _connected(path)
         try:
             connection.execute("PRAGMA journal_mode = WAL")
             connection.executescript(SCHEMA)
-            connection.execute("INSERT INTO study VALUES (?, ?)", (name, created))
+            connection.execute("INSERT INTO study VALUES (?, ?, ?)", (name, created, plan))
         finally:
             connection.close()
 
     @classmethod
-    def open(cls, folder: Path, name: str, created: str) -> Self:
+    def open(cls, folder: Path, name: str, created: str, plan: str = "") -> Self:
         """Open the answers of a study, after checking that they are sound and its own.
 
         Raises:
             StoreError: There is no such file, or it cannot be used.
             StoreDamaged: It is no sound database.
-            StoreMismatch: It belongs to another study.
+            StoreMismatch: It belongs to another study, or to this one before it was changed.
         """
         path = folder / FILE
         if not path.is_file():
@@ -101,14 +106,21 @@ class Answers:
             connection.execute("PRAGMA synchronous = FULL")
             found = connection.execute("PRAGMA integrity_check(1)").fetchone()[0]
             version = connection.execute("PRAGMA user_version").fetchone()[0]
-            told = connection.execute("SELECT name, created FROM study").fetchone()
             if found != "ok":
                 raise StoreDamaged(f"{path} is damaged ({found}). Restore it from a copy.")
             if version != VERSION:
                 raise StoreError(f"{path} has version {version}, this program reads {VERSION}")
-            if told != (name, created):
+            told = connection.execute("SELECT name, created, plan FROM study").fetchone()
+            if told is None or told[:2] != (name, created):
                 other = told[0] if told else "nobody knows which"
                 raise StoreMismatch(f"{path} holds the answers of another study ({other}).")
+            if plan and told[2] != plan:
+                raise StoreMismatch(
+                    f"{folder / 'study.json'} was changed after the study was made, and not in its "
+                    "texts alone: its answers would mean something else. Put it back as it was."
+                )
+            # From here on we wait ourselves, without keeping others from the connection.
+            connection.execute(f"PRAGMA busy_timeout = {round(PAUSE * 1000)}")
         except sqlite3.OperationalError as error:
             connection.close()
             raise StoreError(
@@ -201,20 +213,48 @@ class Answers:
         ]
 
     def _rows(self, query: str, *given: str) -> list[tuple[Any, ...]]:
-        with self._lock, self._plain_errors():
-            return self._connection.execute(query, given).fetchall()
+        with (
+            self._plain_errors(),
+            self._patiently(lambda: self._connection.execute(query, given)) as rows,
+        ):
+            return rows.fetchall()
 
     @contextlib.contextmanager
     def _writing(self) -> Iterator[sqlite3.Connection]:
         """A transaction that is on the disk when the block has been left."""
-        with self._lock, self._plain_errors():
-            self._connection.execute("BEGIN IMMEDIATE")
+        begin = lambda: self._connection.execute("BEGIN IMMEDIATE")
+        with self._plain_errors(), self._patiently(begin):
             try:
+                if _identity(self._path) != self._file:
+                    raise StoreError(
+                        f"{self._path} was moved, deleted or replaced while it was in use: what is "
+                        "written now would be lost. Stop the server and start it again."
+                    )
                 yield self._connection
                 self._connection.commit()
             except BaseException:
                 self._connection.rollback()
                 raise
+
+    @contextlib.contextmanager
+    def _patiently(self, begin: Callable[[], sqlite3.Cursor]) -> Iterator[sqlite3.Cursor]:
+        """Hold the connection once something has begun on it; let go of it between two tries."""
+        end = time.monotonic() + BUSY
+        while True:
+            if not self._lock.acquire(timeout=max(0.0, end - time.monotonic())):
+                raise StoreError(f"{self._path} cannot be used now (others are writing)")
+            try:
+                begun = begin()
+                break
+            except BaseException as error:
+                self._lock.release()
+                if not _is_busy(error) or time.monotonic() > end:
+                    raise
+            time.sleep(PAUSE)
+        try:
+            yield begun
+        finally:
+            self._lock.release()
 
     @contextlib.contextmanager
     def _plain_errors(self) -> Iterator[None]:
@@ -227,6 +267,22 @@ class Answers:
 def _connected(path: Path) -> sqlite3.Connection:
     """A connection that begins no transaction by itself."""
     return sqlite3.connect(path, timeout=BUSY, isolation_level=None, check_same_thread=False)
+
+
+def _is_busy(error: BaseException) -> bool:
+    return (
+        isinstance(error, sqlite3.OperationalError)
+        and error.sqlite_errorcode & 0xFF == sqlite3.SQLITE_BUSY
+    )
+
+
+def _identity(path: Path) -> tuple[int, int] | None:
+    """Which file a path leads to now."""
+    try:
+        found = path.stat()
+    except OSError:
+        return None
+    return found.st_dev, found.st_ino
 
 
 def _flag(stored: int | None) -> bool | None:

@@ -12,6 +12,8 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 import os
 from functools import cached_property
 from pathlib import Path
@@ -132,6 +134,25 @@ class Study(Record):
     def by_token(self) -> dict[str, int]:
         """The participants' places by the hash of their token."""
         return {p.token_sha256: place for place, p in enumerate(self.participants)}
+
+    @cached_property
+    def plan(self) -> str:
+        """The hash of all that gives answers their meaning; texts and links may be changed."""
+        told = self.model_dump(
+            mode="json",
+            include={
+                "name",
+                "created",
+                "design",
+                "scale",
+                "ties",
+                "methods",
+                "images",
+                "participants",
+            },
+            exclude={"participants": {"__all__": {"token_sha256"}}},
+        )
+        return hashlib.sha256(json.dumps(told, sort_keys=True).encode()).hexdigest()
 
     def beside(self, image: Image) -> dict[str, str]:
         """The pictures shown beside the slots of an image's pages, by their role."""

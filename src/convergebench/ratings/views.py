@@ -70,7 +70,7 @@ def encoded(
     total = len(sources) * (len(chosen.methods) + 3)
     for number, source in enumerate(sources):
         first = chosen.frames[chosen.methods[0].label, source.name]
-        shown, given = _beside_pixels(chosen, source, first)
+        shown, given = _beside_pixels(chosen, first)
         best = given if given is not None else shown
         if best is None:
             raise StoreError(f"{source.name}: its input is not in the run")
@@ -106,7 +106,7 @@ def encoded(
 
 
 def _beside_pixels(
-    chosen: Chosen, source: Source, first: Taken
+    chosen: Chosen, first: Taken
 ) -> tuple[NDArray[np.uint8] | None, NDArray[np.uint8] | None]:
     """Input and reference of an image: what was damaged, and what the pictures should equal."""
     cycle = chosen.cycles[chosen.methods[0].label]

@@ -20,7 +20,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
@@ -29,11 +29,12 @@ from pydantic_core import to_json
 from convergebench.analysis import Findings
 from convergebench.analysis.roundtrip import analyze_gathered
 from convergebench.chain import Chain, FrameRef
-from convergebench.disk import plain_errors
+from convergebench.disk import plain_errors, replace_file
 from convergebench.errors import StoreError
 from convergebench.gathering import Gathered, gather
 from convergebench.reporter import palette
 from convergebench.reporter.companions import (
+    Beside,
     Companion,
     standing_companions,
     write_companions,
@@ -41,7 +42,7 @@ from convergebench.reporter.companions import (
 from convergebench.reporter.export import export, formats_named
 from convergebench.reporter.folder import as_json, templates, write_changed, write_static
 from convergebench.reporter.overview import write_overview
-from convergebench.reporter.pictures import Picture, bring_pictures, replace_file
+from convergebench.reporter.pictures import Picture, bring_pictures
 from convergebench.reporter.strips import fold, strips_of
 from convergebench.reporter.viewer import (
     data_file,
@@ -66,16 +67,19 @@ class Report:
         path: Its first page; without pages its folder.
         findings: What was found.
         files: What to open: the first page, and every file of the other formats.
+        beside: The pages beside the first one, and the studies on them.
     """
 
     path: Path
     findings: Findings
     files: tuple[Path, ...] = ()
+    beside: Beside = field(default_factory=Beside)
 
     @property
     def table(self) -> Table:
-        """The leaderboard, and where the report is."""
-        board = self.findings.table
+        """The leaderboard, or the methods where pictures were only restored; and where it is."""
+        restored = self.beside.restoration if self.beside.leads else None
+        board = (restored or self.findings).table
         notes = [*board.notes, f"Report: {self.path}"]
         folder = self.path if self.path.is_dir() else self.path.parent
         # A folder of tables or figures is told once, not file by file.
@@ -132,15 +136,16 @@ def report(
     folder = Path(out) if out is not None else _usual_place(gathered)
     with plain_errors(folder):
         _claim(folder, gathered)
+        beside = Beside()
         if "html" in wanted:
             pictures = bring_pictures(_frames(gathered), folder, observe)
             write_static(folder)
             beside = standing_companions(folder) if partial else write_companions(folder, gathered)
-            _write_pages(folder, gathered, findings, pictures, beside)
+            _write_pages(folder, gathered, findings, pictures, beside.pages)
         files = export(folder, gathered, findings, wanted)
     if "html" not in wanted:
         return Report(folder, findings, files)
-    return Report(folder / "index.html", findings, (folder / "index.html", *files))
+    return Report(folder / "index.html", findings, (folder / "index.html", *files), beside)
 
 
 def _usual_place(gathered: Gathered) -> Path:

@@ -63,12 +63,26 @@ PAGES: Final = (
 )
 
 
-def standing_companions(folder: Path) -> tuple[Companion, ...]:
+@dataclass(frozen=True)
+class Beside:
+    """What stands beside the first page, and the studies that were made for it."""
+
+    pages: tuple[Companion, ...] = ()
+    trial: trial.Trial | None = None
+    restoration: restoration.Restoration | None = None
+
+    @property
+    def leads(self) -> bool:
+        """Whether one of the pages, and not the first, tells what was found."""
+        return any(page.lead for page in self.pages)
+
+
+def standing_companions(folder: Path) -> Beside:
     """Those that are there from before: a page that follows a run must not draw them each time."""
-    return tuple(one for one in PAGES if (folder / one.page).is_file())
+    return Beside(tuple(one for one in PAGES if (folder / one.page).is_file()))
 
 
-def write_companions(folder: Path, gathered: Gathered) -> tuple[Companion, ...]:
+def write_companions(folder: Path, gathered: Gathered) -> Beside:
     """Write what there is to be written; says what it was, so that the first page can link it."""
     written: set[str] = set()
     leads: dict[str, str] = {}
@@ -92,7 +106,8 @@ def write_companions(folder: Path, gathered: Gathered) -> tuple[Companion, ...]:
         rated = rated_of(gathered)
         if rated is not None:
             written.add(write_ratings(rated, folder).name)
-    return tuple(replace(one, lead=leads.get(one.page, "")) for one in PAGES if one.page in written)
+    pages = [replace(one, lead=leads.get(one.page, "")) for one in PAGES if one.page in written]
+    return Beside(tuple(pages), tried, restored)
 
 
 def _kinds(gathered: Gathered) -> set[str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable
 from functools import cache
 from importlib import resources
 from importlib.metadata import version
@@ -11,8 +12,9 @@ from typing import Any
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
+from convergebench.disk import replace_file
+from convergebench.errors import StoreError
 from convergebench.reporter import board
-from convergebench.reporter.pictures import replace_file
 
 
 def templates() -> Environment:
@@ -36,6 +38,19 @@ def write_changed(path: Path, data: bytes) -> None:
     except FileNotFoundError:
         path.parent.mkdir(parents=True, exist_ok=True)
     replace_file(path, data)
+
+
+def claim(folder: Path, ours: Iterable[str]) -> None:
+    """Make a folder, or see that one of these files marks it as ours. Raises StoreError."""
+    if folder.exists() and not folder.is_dir():
+        raise StoreError(f"{folder} is a file, and a folder is needed. Choose another place.")
+    known = any((folder / name).is_file() for name in ours)
+    if folder.is_dir() and any(folder.iterdir()) and not known:
+        raise StoreError(
+            f"{folder} is not empty and holds no pages of ConvergeBench. Choose another folder, or "
+            "empty it."
+        )
+    folder.mkdir(parents=True, exist_ok=True)
 
 
 def as_json(value: Any) -> bytes:

@@ -11,7 +11,6 @@ import contextlib
 import io
 import os
 import shutil
-import threading
 from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -21,6 +20,7 @@ from typing import Final
 from PIL import Image
 
 from convergebench.chain import FrameRef
+from convergebench.disk import beside, replace_file
 from convergebench.errors import MalformedImage
 from convergebench.frame import decode
 
@@ -135,27 +135,10 @@ def _link(stored: Path, full: Path) -> bool:
     except FileExistsError:
         pass
     except OSError:
-        temporary = _beside(full)
+        temporary = beside(full)
         try:
             shutil.copyfile(stored, temporary)
             os.replace(temporary, full)
         finally:
             temporary.unlink(missing_ok=True)
     return True
-
-
-def replace_file(path: Path, data: bytes) -> None:
-    """Write a whole file by rename, so that nobody ever sees half of it.
-
-    Not flushed to the disk: everything in a report can be made again.
-    """
-    temporary = _beside(path)
-    try:
-        temporary.write_bytes(data)
-        os.replace(temporary, path)
-    finally:
-        temporary.unlink(missing_ok=True)
-
-
-def _beside(path: Path) -> Path:
-    return path.with_name(f".{path.name}.{os.getpid()}.{threading.get_ident()}")

@@ -23,6 +23,7 @@ from convergebench.restoration.result import (
     Stability,
 )
 from convergebench.restoration.tables import cell_text
+from convergebench.table import defused
 
 FILES: Final = {
     "effects": Effect,
@@ -35,9 +36,6 @@ FILES: Final = {
     "scores": Score,
 }
 """The parts that are lists of one kind, each a file."""
-
-FORMULA: Final = ("=", "+", "-", "@", "\t", "\r")
-"""How texts begin that spreadsheets take for formulas."""
 
 CELL: Final = ("low", "high", "n", "place", "infinite")
 
@@ -124,5 +122,4 @@ def _write(path: Path, columns: Sequence[str], lines: Iterable[Sequence[Any]]) -
 
 
 def _defused(cell: Any) -> Any:
-    """A text that spreadsheets would take for a formula gets an apostrophe before it."""
-    return f"'{cell}" if isinstance(cell, str) and cell.startswith(FORMULA) else cell
+    return defused(cell) if isinstance(cell, str) else cell

@@ -16,7 +16,7 @@ from convergebench.comparisons import row_version
 from convergebench.errors import ConvergeBenchError, InputError
 from convergebench.gathering import Gathered
 from convergebench.metric import MetricSpec
-from convergebench.registry import metric_spec
+from convergebench.registry import metric_spec, metric_specs
 from convergebench.restoration import measures as m
 from convergebench.restoration.material import NEEDS_TRUTH, Attempt, Key, Label
 from convergebench.restoration.result import Measure
@@ -54,7 +54,7 @@ class Scored:
         rows = _rows_of(gathered, steps)
         told = pl.col("metric").str.starts_with
         measured = rows.filter(~pl.any_horizontal(*(told(head) for head in _NOT_MEASURED)))
-        specs, closed = _specs(measured_metrics(measured, gathered.chains))
+        specs, closed = metric_specs(measured_metrics(measured, gathered.chains))
         promoted = promote(measured, gathered.chains, specs)
         known = _measured(promoted.scores, specs)
         known |= _ratings(rows)
@@ -83,18 +83,6 @@ def _rows_of(gathered: Gathered, steps: Mapping[str, int]) -> pl.DataFrame:
         orient="row",
     )
     return gathered.scores.join(ends, on=["chain", "step"], how="semi", maintain_order="left")
-
-
-def _specs(names: set[str]) -> tuple[dict[str, MetricSpec], dict[str, str]]:
-    """The cards of metrics that have rows, and why those are missing that cannot be opened."""
-    found: dict[str, MetricSpec] = {}
-    closed: dict[str, str] = {}
-    for name in sorted(names):
-        try:
-            found[name] = metric_spec(name)
-        except Exception as error:  # foreign code must not take the other metrics' numbers away
-            closed[name] = str(error) or type(error).__name__
-    return found, closed
 
 
 Known = dict[str, tuple[Measure, dict[str, float]]]

@@ -127,7 +127,7 @@ class _Table:
             title=self._path.name,
             measures=m.in_columns(by_title[name] for name in wanted),
             methods=tuple(self._methods.values()),
-            pictures=self._seen(by_title.values()),
+            pictures=self._seen(),
             attempts=tuple(
                 Attempt(method, source, repeat) for method, source, repeat in self._attempts
             ),
@@ -171,7 +171,7 @@ class _Table:
                 key = (measure.name, label, source)
                 self._values.setdefault(key, {})[repeat] = value
 
-    def _seen(self, measures: object) -> tuple[Picture, ...]:
+    def _seen(self) -> tuple[Picture, ...]:
         """The pictures; one has a truth where any score that compares with it is there."""
         compares = {one.name for one in self._measured.values() if one.kind in NEEDS_TRUTH}
         truths = {source for measure, _, source in self._values if measure in compares}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -15,7 +15,7 @@ from convergebench.analysis.roster import chain_table
 from convergebench.errors import ConvergeBenchError, InputError, UnknownName
 from convergebench.gathering import Gathered
 from convergebench.metric import MetricSpec
-from convergebench.registry import metric_name, metric_spec
+from convergebench.registry import metric_name, metric_spec, metric_specs
 from convergebench.trial.material import REFERENCES, SCORES, Tried
 from convergebench.wording import in_order
 
@@ -163,7 +163,7 @@ def scored(gathered: Gathered, field: Field, metrics: Sequence[str] | None = Non
         InputError: A metric that was asked for is not scored, or looks at a reference.
     """
     mine = gathered.scores.join(field.chains.select("chain"), on="chain", how="semi")
-    specs, closed = _specs(measured_metrics(mine, gathered.chains))
+    specs, closed = metric_specs(measured_metrics(mine, gathered.chains))
     promoted = promote(mine, gathered.chains, specs)
     rows = current(promoted.scores, specs).filter(pl.col("where") == "all")
     alone = field.placed(rows.filter(pl.col("against") == "none"))
@@ -207,18 +207,6 @@ def scored(gathered: Gathered, field: Field, metrics: Sequence[str] | None = Non
         references=pl.concat([pl.DataFrame(schema=REFERENCES), *parts]),
         notes=(*_old(mine, specs, there, metrics), *_others(promoted, closed, names)),
     )
-
-
-def _specs(names: Iterable[str]) -> tuple[dict[str, MetricSpec], dict[str, str]]:
-    """The cards of metrics that have rows, and why those are missing that cannot be opened."""
-    found: dict[str, MetricSpec] = {}
-    closed: dict[str, str] = {}
-    for name in sorted(names):
-        try:
-            found[name] = metric_spec(name)
-        except Exception as error:  # foreign code must not take the other metrics' numbers away
-            closed[name] = str(error) or type(error).__name__
-    return found, closed
 
 
 def _asked(

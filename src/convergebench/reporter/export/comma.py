@@ -5,16 +5,10 @@ from __future__ import annotations
 import csv
 import io
 from collections.abc import Iterable, Sequence
-from typing import Final
 
 from convergebench.analysis import Finding, Findings
 from convergebench.reporter.export.sheets import Cell, Column, Estimate, Sheet
-
-FORMULA: Final = ("=", "+", "-", "@")
-"""How texts begin that spreadsheets take for formulas."""
-
-DEFUSED: Final = "'"
-"""Put before such texts."""
+from convergebench.table import defused
 
 
 def sheet_csv(sheet: Sheet) -> bytes:
@@ -67,5 +61,5 @@ def _field(cell: str | float | int | None) -> str:
     if cell is None:
         return ""
     if isinstance(cell, str):
-        return DEFUSED + cell if cell.lstrip().startswith(FORMULA) else cell
+        return defused(cell)
     return repr(cell)

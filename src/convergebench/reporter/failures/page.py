@@ -8,12 +8,11 @@ from pathlib import Path
 from typing import Final
 
 from convergebench.disk import plain_errors
-from convergebench.errors import StoreError
 from convergebench.failures import Failures
 from convergebench.reporter import palette
 from convergebench.reporter.failures.cases import Gallery, frames_of, picture_of
 from convergebench.reporter.failures.rates import LEVELS, Part, parts_of
-from convergebench.reporter.folder import as_json, templates, write_changed
+from convergebench.reporter.folder import as_json, claim, templates, write_changed
 from convergebench.reporter.pictures import bring_pictures
 from convergebench.store import RunStore
 from convergebench.wording import counted
@@ -44,7 +43,7 @@ def write_failures(
     """
     folder = Path(folder)
     with plain_errors(folder):
-        _claim(folder)
+        claim(folder, OURS)
         store = RunStore.open(found.path)
         chains = {chain.key.id: chain for chain in store.chains()}
         known = found.rows.select("editor", "control").unique().sort("editor")
@@ -82,19 +81,6 @@ def write_failures(
         )
         write_changed(folder / PAGE, page.encode())
     return folder / PAGE
-
-
-def _claim(folder: Path) -> None:
-    """See that the folder is ours to write into. Raises StoreError."""
-    if folder.exists() and not folder.is_dir():
-        raise StoreError(f"{folder} is a file, and a folder is needed. Choose another place.")
-    known = any((folder / name).is_file() for name in OURS)
-    if folder.is_dir() and any(folder.iterdir()) and not known:
-        raise StoreError(
-            f"{folder} is not empty and holds no pages of ConvergeBench. Choose another folder, or "
-            "empty it."
-        )
-    folder.mkdir(parents=True, exist_ok=True)
 
 
 def _report(folder: Path, run: Path) -> str | None:

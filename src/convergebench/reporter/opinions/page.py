@@ -9,13 +9,12 @@ from pathlib import Path
 from typing import Final
 
 from convergebench.disk import plain_errors
-from convergebench.errors import StoreError
 from convergebench.opinions import Opinions
 from convergebench.opinions.correlations import Coefficient
 from convergebench.opinions.means import Mean
 from convergebench.opinions.result import Quality, ends
 from convergebench.reporter import palette
-from convergebench.reporter.folder import as_json, templates, write_changed
+from convergebench.reporter.folder import as_json, claim, templates, write_changed
 from convergebench.reporter.opinions.drawing import Axis, Violin, axis, scatters, violins
 from convergebench.wording import counted
 
@@ -42,7 +41,7 @@ def write_ratings(found: Opinions, folder: Path) -> Path:
     """
     folder = Path(folder)
     with plain_errors(folder):
-        _claim(folder)
+        claim(folder, OURS)
         shipped = resources.files("convergebench.reporter") / "static"
         for name in STATIC:
             write_changed(folder / "static" / name, (shipped / name).read_bytes())
@@ -85,19 +84,6 @@ def _render(found: Opinions, folder: Path) -> str:
             interval=_interval,
         )
     )
-
-
-def _claim(folder: Path) -> None:
-    """See that the folder is ours to write into. Raises StoreError."""
-    if folder.exists() and not folder.is_dir():
-        raise StoreError(f"{folder} is a file, and a folder is needed. Choose another place.")
-    known = any((folder / name).is_file() for name in OURS)
-    if folder.is_dir() and any(folder.iterdir()) and not known:
-        raise StoreError(
-            f"{folder} is not empty and holds no pages of ConvergeBench. Choose another folder, or "
-            "empty it."
-        )
-    folder.mkdir(parents=True, exist_ok=True)
 
 
 def _scale(quality: Quality | None) -> Axis:

@@ -16,8 +16,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from convergebench.chain import FrameRef
+from convergebench.disk import replace_file
 from convergebench.errors import MalformedImage
-from convergebench.reporter.pictures import Picture, bring_pictures, replace_file
+from convergebench.reporter.pictures import Picture, bring_pictures
 from convergebench.reporter.strips import shown_steps
 from convergebench.restoration.result import Restoration
 
