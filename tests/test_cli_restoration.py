@@ -9,34 +9,19 @@ import sys
 from pathlib import Path
 
 import pytest
-from typer.testing import CliRunner, Result
 
-from convergebench.cli import app
-from convergebench.errors import ConvergeBenchError
 from convergebench.restoration.tables import TABLES
 from tests.restoration.tables import PAPER, written
 from tests.restoration.trees import scored_tree
+from tests.support.commands import Command
+
+command = Command("restoration")
+invoke, told, wrong = command.invoke, command.told, command.wrong
 
 
 @pytest.fixture(scope="module")
 def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return scored_tree(tmp_path_factory.mktemp("restoration"))
-
-
-def invoke(*words: str | Path) -> Result:
-    return CliRunner().invoke(app, ["restoration", *map(str, words)])
-
-
-def told(*words: str | Path) -> str:
-    result = invoke(*words)
-    assert result.exit_code == 0, result.output
-    return result.stdout
-
-
-def wrong(*words: str | Path) -> str:
-    error = invoke(*words).exception
-    assert isinstance(error, ConvergeBenchError), error
-    return str(error)
 
 
 def test_every_table_is_printed_one_below_the_other(run: Path) -> None:
@@ -123,13 +108,3 @@ def test_a_mistake_ends_with_2_and_no_traceback(tmp_path: Path) -> None:
     assert done.stderr.startswith("convergebench: ")
     assert "is not there" in done.stderr
     assert "Traceback" not in done.stderr
-
-
-def test_help_imports_nothing_heavy() -> None:
-    code = (
-        "import sys; from convergebench.cli import app; from typer.testing import CliRunner;"
-        "CliRunner().invoke(app, ['restoration', '--help']);"
-        "print([m for m in ('polars', 'numpy', 'scipy', 'cv2', 'altair') if m in sys.modules])"
-    )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert done.stdout.strip() == "[]"

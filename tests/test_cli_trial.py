@@ -10,34 +10,19 @@ from pathlib import Path
 
 import polars as pl
 import pytest
-from typer.testing import CliRunner, Result
 
-from convergebench.cli import app
-from convergebench.errors import ConvergeBenchError
 from convergebench.store import RunStore
 from convergebench.trial import Card, try_metrics
+from tests.support.commands import Command
 from tests.trial.runs import scored_run
+
+command = Command("trial")
+invoke, told, wrong = command.invoke, command.told, command.wrong
 
 
 @pytest.fixture(scope="module")
 def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return scored_run(tmp_path_factory.mktemp("trial"), repeats=1)
-
-
-def invoke(*words: str | Path) -> Result:
-    return CliRunner().invoke(app, ["trial", *map(str, words)])
-
-
-def told(*words: str | Path) -> str:
-    result = invoke(*words)
-    assert result.exit_code == 0, result.output
-    return result.stdout
-
-
-def wrong(*words: str | Path) -> str:
-    error = invoke(*words).exception
-    assert isinstance(error, ConvergeBenchError), error
-    return str(error)
 
 
 def test_the_success_table_is_printed_and_page_and_tables_are_written(run: Path) -> None:

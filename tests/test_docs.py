@@ -127,6 +127,42 @@ def test_suite_guide_is_a_legal_suite(tmp_path: Path) -> None:
     assert suite.frame(suite.source[0]).facts.width == 32
 
 
+def test_suite_guide_has_a_legal_suite_to_restore_with_every_key(tmp_path: Path) -> None:
+    import hashlib
+
+    from convergebench.frame import encode
+    from convergebench.prompts import PromptGroup, PromptSet
+    from convergebench.source import Degradation
+    from convergebench.suite import load_suite
+    from tests.support.runs import picture
+
+    page = DOCS / "guides" / "suite.md"
+    told = [text for text in blocks(page, "text") if "version = 1" in text]
+    suite_text, prompts_text = told
+    data = encode(picture(1))
+    for name in ("input", "gt"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "lamp.png").write_bytes(data)
+    digest = hashlib.sha256(data).hexdigest()
+    (tmp_path / "suite.toml").write_text(suite_text.replace("…64 hex digits…", digest))
+    (tmp_path / "prompts.toml").write_text(prompts_text)
+    suite = load_suite(tmp_path)
+    assert [cycle.title for cycle in suite.cycle] == ["restore", "T1", "T2"]
+    assert [source.has_truth for source in suite.source] == [True, False]
+    keys = {"degrade", "withheld", "degradation", "truth", "readers", "group", "factors"}
+    for model in (PromptGroup, PromptSet, Degradation):
+        keys |= set(model.model_fields) - {"engine"}
+    assert {key for key in keys if key not in page.read_text()} == set()
+
+
+def test_every_key_of_a_run_is_in_the_guides() -> None:
+    from convergebench.runspec import RunSpec
+
+    pages = [DOCS / "quickstart.md", DOCS / "guides" / "suite.md", DOCS / "guides" / "money.md"]
+    text = "".join(page.read_text() for page in pages).replace("--repeat-lost", "repeat_lost")
+    assert {key for key in RunSpec.model_fields if key not in text} == set()
+
+
 def test_reference_is_up_to_date(tmp_path: Path) -> None:
     subprocess.run([sys.executable, str(DOCS / "generate.py"), str(tmp_path)], check=True)
     kept = {p.relative_to(DOCS / "reference"): p for p in (DOCS / "reference").rglob("*.md")}

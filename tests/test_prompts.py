@@ -14,6 +14,7 @@ from convergebench.registry import open_suite
 from convergebench.runner import run
 from convergebench.store import RunStore
 from convergebench.suites import restoration_v1
+from tests.support.restorations import part_of_restoration
 
 OWN = """
 name = "mine"
@@ -97,13 +98,16 @@ def test_a_preset_that_names_prompts_takes_the_first_of_each_group_of_others(own
     planned = plan(None, table, prompts=str(own))
     (row,) = [row for row in planned.rows if row.editor == "ref:restorer"]
     assert row.calls == 6 * 2 * 3  # sources, prompts "T 1" and W1, repeats
+    assert "left out: T2." in str(planned)
+    few = {"sources": ["page-defocus"], "size": 32}  # a plan draws what it counts
+    whole = {**open_preset("restoration-v1/offline").table, "editors": ["ref:restorer"], **few}
+    assert "left out" not in str(plan(None, whole, prompts=str(own)))
 
 
 def test_a_run_keeps_the_prompts_it_was_begun_with(own: Path, tmp_path: Path) -> None:
     options: dict[str, Any] = {
-        "suite": "restoration-v1",
+        "suite": part_of_restoration(tmp_path / "suite", "page-defocus"),
         "editors": ["ref:restorer"],
-        "sources": ["page-defocus"],
         "size": 32,
         "controls": False,
     }

@@ -17,6 +17,7 @@ from convergebench.runner import run
 from convergebench.runspec import CONTROLS, RunSpec
 from convergebench.store import RunStore
 from convergebench.suite import Suite, load_suite
+from tests.support.restorations import part_of_restoration
 
 SCENES = {
     *("Aerial View", "Animal Fur", "Architecture", "Cartoon/Comic", "Large Face", "Medium Face"),
@@ -91,14 +92,12 @@ def test_a_method_that_reads_no_prompt_restores_each_input_once() -> None:
 
 
 def test_inputs_are_restored_once_unless_told_otherwise(tmp_path: Path) -> None:
-    options: dict[str, Any] = {"sources": ["cloth-digital-zoom"], "size": 32, "controls": False}
-    made = run(
-        tmp_path,
-        {"suite": "restoration-v1", "editors": ["ref:restorer"], "cycles": ["s1"]},
-        **options,
-    )
+    suite = part_of_restoration(tmp_path / "suite", "cloth-digital-zoom")
+    options: dict[str, Any] = {"size": 32, "controls": False}
+    path = tmp_path / "run"
+    made = run(path, {"suite": suite, "editors": ["ref:restorer"], "cycles": ["s1"]}, **options)
     assert made.complete
-    (chain,) = RunStore.open(tmp_path).chains()
+    (chain,) = RunStore.open(path).chains()
     assert chain.length == 1
     assert chain.truth is not None
     assert chain.truth != chain.source

@@ -84,7 +84,7 @@ def test_other_processor_features_give_the_same_bytes() -> None:
 
 
 def test_the_number_of_threads_changes_nothing() -> None:
-    clean = drawn("library", 320)
+    clean = drawn("library", 200)
     before = cv2.getNumThreads()
     try:
         for kind in KINDS:
@@ -151,9 +151,7 @@ def test_more_severe_is_worse_on_average(kind: str) -> None:
     cleans = [drawn(name) for name in SCENES]
     levels = []
     for severity in SEVERITIES:
-        made = [
-            (clean, degrade(clean, kind, severity, seed)) for clean in cleans for seed in range(2)
-        ]
+        made = [(clean, degrade(clean, kind, severity, seed)) for seed, clean in enumerate(cleans)]
         levels.append(
             (np.mean([psnr(*pair) for pair in made]), np.mean([ssim(*pair) for pair in made]))
         )
@@ -244,7 +242,7 @@ def test_importing_the_engine_loads_no_heavy_library() -> None:
 @pytest.mark.shared
 def test_photographs_are_damaged_more_by_every_severity_and_stay_in_place(shared: Path) -> None:
     photos = [
-        squared(Frame(path.read_bytes()).pixels, 256)
+        squared(Frame(path.read_bytes()).pixels, 192)
         for path in sorted((shared / "data" / "photos" / "kodak24").glob("*.png"))[3:24:6]
     ]
     assert len(photos) == 4

@@ -249,6 +249,62 @@ def test_folders_that_cannot_be_read_are_named_together(
     assert not (tmp_path / "run").exists()
 
 
+def test_an_unreadable_folder_is_one_of_the_problems_of_a_tree(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    root = tree(tmp_path / "pairs")
+    put(root, "gt/Large_Face/c.png", (32, 25))
+    look = os.scandir
+    closed = "gt/Digital Zoom"
+
+    def guarded(path: Any) -> Any:
+        if str(path).endswith(closed):
+            raise PermissionError(13, "Permission denied", str(path))
+        return look(path)
+
+    monkeypatch.setattr(os, "scandir", guarded)
+    with pytest.raises(ImportProblem, match=r"2 problems with .*pairs, nothing was made") as raised:
+        load_pairs("restoration-v1", root, tmp_path / "mine")
+    assert f"cannot read {root}/gt/Digital Zoom (Permission denied)" in str(raised.value)
+    assert "its truth 32×25" in str(raised.value)
+    closed = "pairs/input"
+    with pytest.raises(ImportProblem, match=r"(?s)read .*input \(Perm.*no folder of degraded"):
+        load_pairs("restoration-v1", root, tmp_path / "mine")
+    assert not (tmp_path / "mine").exists()
+
+
+def test_a_suite_that_cannot_be_written_leaves_nothing_behind(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    root = tree(tmp_path / "pairs")
+    write = Path.write_text
+
+    def full(self: Path, *words: Any, **options: Any) -> int:
+        if self.name == "suite.toml":
+            raise OSError(28, "No space left on device", str(self))
+        return write(self, *words, **options)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Path, "write_text", full)
+        with pytest.raises(ImportProblem, match=r"cannot write .*No space left"):
+            load_pairs("restoration-v1", root, tmp_path / "mine")
+    assert [path.name for path in tmp_path.iterdir()] == ["pairs"]
+    (tmp_path / "mine").mkdir()
+    assert load_pairs("restoration-v1", root, tmp_path / "mine").suite.source
+
+
+def test_an_imported_picture_has_the_scene_that_a_suite_of_the_tree_gives_it(
+    tmp_path: Path,
+) -> None:
+    root = tree(tmp_path / "pairs")
+    suite = load_pairs("restoration-v1", root, tmp_path / "mine").suite
+    import_run(root, tmp_path / "run")
+    told = RunStore.open(tmp_path / "run").suite
+    assert {s.name: (s.category, s.damage) for s in told.source} == {
+        s.name: (s.category, s.damage) for s in suite.source
+    }
+
+
 def test_an_output_that_is_no_picture_is_imported_as_a_failure(tmp_path: Path) -> None:
     for top in ("input", "gt", "net"):
         put(tmp_path, f"tree/{top}/a.png")

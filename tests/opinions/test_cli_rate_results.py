@@ -1,16 +1,18 @@
-"""`rate export` and `rate analyze` on a study that people answered: real processes, real files."""
+"""`rate export` and `rate analyze` on a study that people answered, with real files."""
 
 from __future__ import annotations
 
 import json
 import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
 import polars as pl
 import pytest
+from typer.testing import CliRunner
 
+from convergebench.cli import app
+from convergebench.errors import ConvergeBenchError
 from convergebench.opinions import read_answers
 from convergebench.ratings.export import answers as answers_of
 from convergebench.ratings.storage import Answers
@@ -23,8 +25,14 @@ LETTERS = "abcdefghij"
 
 
 def _command(*words: object) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "convergebench", *map(str, words)]
-    return subprocess.run(command, capture_output=True, text=True, timeout=240)
+    """As `main` does it, but in this process: ten times as fast."""
+    done = CliRunner().invoke(app, [str(word) for word in words])
+    code, told = done.exit_code, done.stderr
+    if isinstance(done.exception, ConvergeBenchError):
+        code, told = 2, f"{told}convergebench: {done.exception}\n"
+    elif done.exception is not None and not isinstance(done.exception, SystemExit):
+        raise done.exception
+    return subprocess.CompletedProcess("convergebench", code, done.stdout, told)
 
 
 def _answered(folder: Path, raters: int | None = None) -> Path:

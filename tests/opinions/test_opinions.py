@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
@@ -156,10 +156,26 @@ def test_labels_are_counted_by_majority_and_agreement_is_told() -> None:
     assert "infidelity: Krippendorff's α" in str(told)
 
 
+def test_labels_say_how_to_count_raters_that_were_left_out() -> None:
+    given = {"question": "infidelity", "chain": "a", "image": "a", "method": "m", "value": 1.0}
+    rows = [{**given, "rater": f"r{at}", "kind": "item", "passed": None} for at in range(3)]
+    rows.append({**given, "rater": "r0", "kind": "attention", "passed": False})
+    told = str(opinions.analyse(checked(pl.DataFrame(rows))))
+    assert "1 rater left out (r0); --keep-outliers counts everybody." in told
+
+
 def test_nothing_to_analyse_is_told() -> None:
     answers = simulated(2, 2, 2).with_columns(kind=pl.lit("practice"))
     with pytest.raises(InputError, match="there is no answer to analyse"):
         opinions.analyse(answers)
+
+
+def test_who_has_only_practised_is_no_rater() -> None:
+    answers = simulated(3, 4, 3)
+    last = pl.col("rater") == answers["rater"].max()
+    kind = pl.when(last).then(pl.lit("practice")).otherwise(pl.col("kind"))
+    told = opinions.analyse(answers.with_columns(kind=kind))
+    assert "Nothing speaks against any of 2 raters." in str(told)
 
 
 def test_live_agreement_is_cheap_and_plain() -> None:
@@ -194,6 +210,7 @@ def test_it_shows_itself_in_a_notebook() -> None:
     assert opinions.analyse(simulated(4, 4, 2))._repr_html_().startswith("<table>")
 
 
+@settings(max_examples=15)
 @given(st.integers(0, 2**32 - 1))
 def test_the_order_of_answers_is_nothing(seed: int) -> None:
     answers = simulated(4, 3, 2)

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -179,6 +181,33 @@ def test_all_that_is_wrong_is_named_in_one_list_and_nothing_is_written(
     assert sorted(tmp_path.rglob("*")) == before
 
 
+def test_what_cannot_be_looked_at_is_named_and_not_passed_over(
+    clean: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (clean / "gone.png").symlink_to(tmp_path / "nowhere.png")
+    os.mkfifo(clean / "pipe.png")
+    look = os.scandir
+
+    def guarded(path: Any) -> Any:
+        if str(path).endswith("Portrait"):
+            raise PermissionError(13, "Permission denied", str(path))
+        return look(path)
+
+    monkeypatch.setattr(os, "scandir", guarded)
+    with pytest.raises(SuiteError, match="nothing was written, for 3 reasons") as raised:
+        made(clean, tmp_path / "pairs", "defocus")
+    assert "gone.png is no file: it links to nothing" in str(raised.value)
+    assert "pipe.png is no file: it is a pipe" in str(raised.value)
+    assert f"cannot read {clean}/Portrait (Permission denied)" in str(raised.value)
+
+
+def test_a_suite_that_was_made_among_the_clean_pictures_is_not_damaged_again(clean: Path) -> None:
+    made(clean, clean / "pairs", "defocus")
+    again = made(clean, clean / "more", "motion")
+    assert len(again.sources) == 3
+    assert "Not clean pictures but suites, passed over: pairs." in again.notes
+
+
 @pytest.mark.parametrize(
     ("place", "said"),
     [
@@ -199,6 +228,15 @@ def test_what_is_no_folder_of_pictures_is_said(
 def test_pictures_that_would_be_enlarged_too_much_are_refused(clean: Path, tmp_path: Path) -> None:
     with pytest.raises(SuiteError, match="has 96×64 pixels, and both sides must have 75"):
         made(clean, tmp_path / "pairs", "defocus", size=300)
+
+
+def test_truths_that_were_enlarged_are_said_and_how_to_avoid_it(
+    clean: Path, tmp_path: Path
+) -> None:
+    said = str(made(clean, tmp_path / "pairs", "defocus", size=128))
+    assert "3 pictures were enlarged, up to 2 times" in said
+    assert "--size 64 enlarges none" in said
+    assert "enlarges none" not in str(made(clean, tmp_path / "others", "defocus", size=64))
 
 
 def test_the_command_makes_a_suite_that_runs_and_scores(clean: Path, tmp_path: Path) -> None:

@@ -13,7 +13,7 @@ from typing import Any
 import httpx2 as httpx
 import pytest
 
-from convergebench.ratings import export
+from convergebench.ratings import export, open_study
 from convergebench.ratings.admin import new_cookie, valid_cookie
 from convergebench.ratings.guard import HEADERS, Limiter
 from tests.ratings.made import SCENES, SECRETIVE, admin_secret, any_answer, small_study, tokens
@@ -144,8 +144,9 @@ def test_the_admin_page_needs_its_secret_and_wrong_ones_are_limited(served: Serv
     with served.client(headers={"x-forwarded-for": "203.0.113.9"}) as client:
         for path in ("/admin/state", "/admin/export.csv"):
             assert client.get(path).status_code == 401
+            name = f"convergebench-admin-{open_study(served.study).admin_sha256[:8]}"
             for cookie in ("", "x", "99999999999.aa", "9" * 5000, "1.1.1"):
-                sent = client.get(path, headers={"cookie": f"convergebench-admin={cookie}"})
+                sent = client.get(path, headers={"cookie": f"{name}={cookie}"})
                 assert sent.status_code == 401
         for wrong in ("", secret[:-1], secret + "x", None, ["x"], {"a": 1}):
             assert client.post("/admin/login", json={"secret": wrong}).status_code == 401
@@ -159,6 +160,7 @@ def test_the_admin_page_needs_its_secret_and_wrong_ones_are_limited(served: Serv
         assert "httponly" in cookie
         assert "samesite=strict" in cookie
         assert secret.lower() not in cookie
+        assert list(client.cookies.keys()) == [name]
         assert client.get("/admin/state").status_code == 200
 
 
@@ -340,8 +342,10 @@ def test_a_fault_of_ours_is_told_without_its_inside(tmp_path: Path) -> None:
             "error": "something went wrong here; try again in a moment."
         }
         assert answer.headers["x-content-type-options"] == "nosniff"
-        said = served.said()
-        assert "FileNotFoundError (app.py, line" in said
+        end = time.monotonic() + 10  # it is written down after the answer has gone out
+        while "FileNotFoundError (app.py, line" not in (said := served.said()):
+            assert time.monotonic() < end, said
+            time.sleep(0.02)
         assert token not in said
 
 

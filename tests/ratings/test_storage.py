@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import sqlite3
+import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 
 from convergebench.errors import StoreDamaged, StoreError, StoreMismatch
+from convergebench.ratings import storage
 from convergebench.ratings.storage import FILE, Answers
 
 
@@ -97,6 +99,52 @@ def test_a_file_of_a_later_version_is_refused(folder: Path) -> None:
     raw.close()
     with pytest.raises(StoreError, match="has version 9"):
         opened(folder)
+
+
+def test_while_another_process_writes_reading_goes_on_and_writing_gives_up_in_time(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(storage, "BUSY", 0.6)
+    with opened(folder) as answers, ThreadPoolExecutor(3) as pool:
+        answers.add("p01", 0, {"a": 1}, milliseconds=10)
+        other = sqlite3.connect(folder / FILE, isolation_level=None)
+        other.execute("BEGIN IMMEDIATE")
+        begun = time.monotonic()
+        waiting = [pool.submit(answers.add, "p02", n, {"a": 1}, milliseconds=1) for n in range(3)]
+        time.sleep(0.1)
+        assert answers.answered("p01") == {0}
+        assert time.monotonic() - begun < 0.5, "a reader waited for a writer"
+        for one in waiting:
+            with pytest.raises(StoreError, match="cannot be used now"):
+                one.result()
+        assert time.monotonic() - begun < 3, "writers waited one after the other"
+        late = pool.submit(answers.add, "p02", 0, {"a": 1}, milliseconds=1)
+        other.rollback()
+        other.close()
+        assert late.result()
+
+
+@pytest.mark.parametrize("how", ["replaced", "deleted"])
+def test_an_answer_is_not_acknowledged_into_a_file_that_is_no_longer_there(
+    folder: Path, how: str
+) -> None:
+    with opened(folder) as answers:
+        answers.add("p01", 0, {"a": 1}, milliseconds=10)
+        copy = folder / "copy"
+        copy.write_bytes((folder / FILE).read_bytes())
+        if how == "replaced":
+            copy.replace(folder / FILE)
+        else:
+            (folder / FILE).unlink()
+        with pytest.raises(StoreError, match="moved, deleted or replaced"):
+            answers.add("p01", 1, {"a": 1}, milliseconds=10)
+
+
+def test_answers_of_a_plan_that_was_changed_are_refused(tmp_path: Path) -> None:
+    Answers.create(tmp_path, "taste", "today", "plan one")
+    Answers.open(tmp_path, "taste", "today", "plan one").close()
+    with pytest.raises(StoreMismatch, match=r"study\.json was changed after the study was made"):
+        Answers.open(tmp_path, "taste", "today", "plan two")
 
 
 def test_a_full_disk_refuses_an_answer_and_takes_it_later(folder: Path) -> None:

@@ -296,7 +296,7 @@ def _shot(
     source: str, key: str, method: str | None, pixels: np.ndarray, folder: Path, repeat: int = 0
 ) -> Shot:
     image = Image.fromarray(np.clip(pixels, 0, 255).astype(np.uint8))
-    path = folder / f"{source}-{len(list(folder.iterdir()))}.png"
+    path = folder / "new.png"
     image.save(path)
     frame = Frame(path.read_bytes())
     stored = folder / f"{frame.digest}.png"

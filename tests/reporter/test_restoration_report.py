@@ -8,12 +8,13 @@ from pathlib import Path
 
 import pytest
 
-from convergebench.reporter import report
+from convergebench.reporter import Report, report
 from convergebench.runner import run
 from convergebench.scorer import score
 from convergebench.store import RunStore
 from tests.reporter.pages import assert_links_resolve, read_page
 from tests.reporter.test_restoration_page import numbers_of, shown_numbers
+from tests.support.restorations import part_of_restoration
 
 SOURCES = ("page-defocus", "large-face-defocus", "cloth-digital-zoom", "crowd-surveillance")
 
@@ -21,12 +22,12 @@ SOURCES = ("page-defocus", "large-face-defocus", "cloth-digital-zoom", "crowd-su
 @pytest.fixture(scope="module")
 def restored_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A scored run: four pictures, one of them without a truth, two prompts twice, a filter."""
-    path = tmp_path_factory.mktemp("repairs") / "repairs"
+    folder = tmp_path_factory.mktemp("repairs")
+    path = folder / "repairs"
     run(
         path,
         {
-            "suite": "restoration-v1",
-            "sources": SOURCES,
+            "suite": part_of_restoration(folder / "suite", *SOURCES),
             "cycles": ("s1", "sf2", "restore"),
             "editors": ("ref:restorer", "classic:unsharp"),
             "size": 96,
@@ -102,7 +103,7 @@ def test_a_run_whose_repairs_have_no_scores_has_no_such_page(
     assert not (made.path.parent / "restoration.html").exists()
 
 
-def test_other_runs_have_no_such_page_and_lead_with_their_summary(made_run: Path) -> None:
-    folder = report(made_run).path.parent
+def test_other_runs_have_no_such_page_and_lead_with_their_summary(made_report: Report) -> None:
+    folder = made_report.path.parent
     assert not (folder / "restoration.html").exists()
     assert "restoration.html" not in (folder / "index.html").read_text("utf-8")

@@ -15,6 +15,7 @@ from tests.test_docs import DOCS, blocks
 PAGE = DOCS / "guides" / "restoration-analysis.md"
 
 
+@pytest.mark.slow
 @pytest.mark.timeout(600)
 def test_the_guides_commands_work_in_order(tmp_path: Path) -> None:
     written(

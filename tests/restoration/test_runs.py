@@ -15,6 +15,7 @@ from convergebench.scorer import score
 from convergebench.store import RunStore, rows_frame
 from tests.restoration.tables import cell, row, written
 from tests.restoration.trees import scored_tree, write_tree
+from tests.support.restorations import part_of_restoration
 from tests.support.runs import write_suite
 
 
@@ -113,11 +114,11 @@ def test_published_scores_without_pictures_are_judged_too(tmp_path: Path) -> Non
 
 
 def test_our_suite_is_judged_with_controls_apart(tmp_path: Path) -> None:
+    names = ("page-defocus", "crowd-surveillance", "cloth-digital-zoom")
     spec = {
-        "suite": "restoration-v1",
+        "suite": part_of_restoration(tmp_path / "suite", *names),
         "editors": ["ref:restorer", "classic:nlm"],
         "cycles": ["s1", "sf2", "restore"],
-        "sources": ["page-defocus", "crowd-surveillance", "cloth-digital-zoom"],
         "size": 64,
         "repeats": 3,
     }
@@ -199,7 +200,9 @@ def test_a_run_that_restores_nothing_says_so(tmp_path: Path) -> None:
         tmp_path / "run",
         {"suite": str(suite), "editors": ["ref:blur"], "cycles": ["copy"], "steps": 1},
     )
-    with pytest.raises(InputError, match=r"no chains that restore.*--suite restoration-v1"):
+    with pytest.raises(
+        InputError, match=r"no chains that restore.*--suite restoration-v1.*import FOLDER --to RUN"
+    ):
         judge_restorations(tmp_path / "run")
 
 

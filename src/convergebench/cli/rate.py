@@ -35,7 +35,10 @@ def create(
         ),
     ],
     participants: Annotated[
-        int, typer.Option("--participants", "-n", help="How many links to make.", min=1)
+        int,
+        typer.Option(
+            "--participants", "-n", help="How many links to make; none are added later.", min=1
+        ),
     ],
     design: Annotated[
         str,
@@ -120,7 +123,9 @@ def create(
     ] = None,
     code: Annotated[
         str | None,
-        typer.Option("--code", help="Completion code shown at the end; `each`: one per person."),
+        typer.Option(
+            "--code", help="Completion code shown at the end; `each`: one per person, in codes.csv."
+        ),
     ] = None,
     seed: Annotated[int, typer.Option("--seed", help="Of the orders.", min=0)] = 0,
     base_url: Annotated[

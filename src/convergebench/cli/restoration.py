@@ -68,7 +68,7 @@ def restoration(
         typer.Option(
             "--judge",
             metavar="NAME",
-            help="A model that is asked first, of every output, whether it is infidel "
+            help="A model that is asked first, of every output, whether it is unfaithful "
             "or over-generated; its answers are kept.",
         ),
     ] = None,

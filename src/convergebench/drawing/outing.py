@@ -15,10 +15,10 @@ from convergebench.drawing.fields import (
     noise,
     smooth,
 )
-from convergebench.drawing.people import Person, facing, paint_head, somebody
+from convergebench.drawing.people import Person, facing, somebody
 from convergebench.drawing.shapes import box, ellipse, ribbon, union
 from convergebench.drawing.strands import Coat, Strand, coat, paint_coat
-from convergebench.drawing.wardrobe import paint_arms, paint_bust, paint_legs
+from convergebench.drawing.wardrobe import paint_figure
 
 _SHORE = 0.470
 # Who, where the middle of the face is, its size, where it looks, how much it smiles, the arms.
@@ -58,15 +58,7 @@ def _stand(
     canvas.shade(
         (x - 1.2 * size, foot - 1.1 * size, x + 7.5 * size, foot + 1.3 * size), rgb(0x0C1A08), 0.75
     )
-    figure = canvas.placed(x, y, size)
-    part = figure.crop((-3.9, -2.2, 3.9, 15.5))
-    if part is None:
-        return
-    paint_legs(part, person, 0.10 if stance else -0.15)
-    paint_arms(part, person, arms, stance == 0)
-    paint_bust(part, person, 7.0)
-    paint_arms(part, person, arms, stance == 0, True)
-    paint_head(part, person)
+    paint_figure(canvas.placed(x, y, size), person, arms, stance == 0, 0.10 if stance else -0.15)
 
 
 def _far(canvas: Canvas) -> None:

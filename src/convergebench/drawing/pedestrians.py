@@ -9,10 +9,10 @@ import numpy as np
 
 from convergebench.drawing.canvas import Canvas, gradient, rgb, scaled, washed
 from convergebench.drawing.fields import direction, fbm, grit, noise, smooth, speckle, stripes
-from convergebench.drawing.people import Person, paint_head, somebody
+from convergebench.drawing.people import Person, somebody
 from convergebench.drawing.shapes import box, circle, ellipse, line, melt, outline, ribbon
 from convergebench.drawing.shopfronts import sign
-from convergebench.drawing.wardrobe import paint_arms, paint_bust, paint_legs
+from convergebench.drawing.wardrobe import paint_figure
 
 _KERB = 0.800
 # Who, where the middle of the face is, its size, where it looks, how much it smiles, the arms.
@@ -107,15 +107,9 @@ def _walk(
     canvas.shade(
         (x - 3.2 * size, foot - 0.8 * size, x + 3.2 * size, foot + 1.0 * size), rgb(0x0A0908), 0.8
     )
-    part = canvas.placed(x, y, size).crop((-3.9, -2.2, 3.9, 15.5))
-    if part is None:
-        return
-    paint_legs(part, person, 0.30 if index % 2 else -0.25)
-    paint_arms(part, person, arms, index % 3 == 1)
-    paint_bust(part, person, 7.0)
-    paint_arms(part, person, arms, index % 3 == 1, True)
-    paint_head(part, person)
-    if index % 2 == 0:
+    figure, stride = canvas.placed(x, y, size), 0.30 if index % 2 else -0.25
+    part = paint_figure(figure, person, arms, index % 3 == 1, stride)
+    if part is not None and index % 2 == 0:
         bag = box(1.45, 6.9, 2.9, 9.0, 0.15)
         part.fill(bag, rgb(0x0A0808), 0.4, 0.12)
         part.fill(bag, (rgb(0xC9A06A), rgb(0x6A2A30), rgb(0x3A4A5C))[index // 2])

@@ -22,7 +22,7 @@ from convergebench.drawing.fields import (
     wave,
 )
 from convergebench.drawing.hairstyles import paint_back_hair
-from convergebench.drawing.people import Person, face_of, tones
+from convergebench.drawing.people import Person, face_of, paint_head, tones
 from convergebench.drawing.shading import barrel, lambert, lit, relief
 from convergebench.drawing.shapes import (
     Point,
@@ -283,3 +283,17 @@ def paint_arms(
         if bare:
             canvas.fill(arm, _rounded(arm, 0.3, tones(person.skin)))
         canvas.fill(sleeve, _sleeved(arm, person, person.top, 0.04 - 0.07 * side, 0.42))
+
+
+def paint_figure(
+    canvas: Canvas, person: Person, arms: tuple[str, str], bare: bool, stride: float
+) -> Canvas | None:
+    """A whole person on their feet; where they are on the canvas, if they are."""
+    part = canvas.crop((-3.9, -2.2, 3.9, 15.5))
+    if part is not None:
+        paint_legs(part, person, stride)
+        paint_arms(part, person, arms, bare)
+        paint_bust(part, person, 7.0)
+        paint_arms(part, person, arms, bare, True)
+        paint_head(part, person)
+    return part

@@ -251,11 +251,19 @@ class Wishes:
 
 
 class Look:
-    """A folder (or one file) as layouts see it: names first, contents on demand."""
+    """A folder (or one file) as layouts see it: names first, contents on demand.
 
-    def __init__(self, root: Path) -> None:
+    Args:
+        root: The folder or file.
+        lenient: Whether folders that cannot be read are kept in `closed`, to be told with all else
+            that is wrong, and not refused at once.
+    """
+
+    def __init__(self, root: Path, *, lenient: bool = False) -> None:
         self.root = root
         self._whole = os.fspath(root)
+        self._lenient = lenient
+        self.closed: tuple[str, ...] = ()
         self.notes: list[str] = []
 
     @cached_property
@@ -277,9 +285,9 @@ class Look:
             linked += [head + name for name in folders if os.path.islink(f"{folder}/{name}")]
             folders[:] = sorted(name for name in folders if not _is_litter(name))
             found += [head + name for name in names if not _is_litter(name)]
-        if closed:
-            told = (f"{error.filename} ({error.strerror})" for error in closed)
-            raise ImportProblem(f"cannot read {shown(told, 20)}")
+        self.closed = tuple(f"{error.filename} ({error.strerror})" for error in closed)
+        if closed and not self._lenient:
+            raise ImportProblem(f"cannot read {shown(self.closed, 20)}")
         for name in found:
             if not name.isascii() and "\udc80" <= max(name) <= "\udcff":
                 raise ImportProblem(f"the name of {name!r} is no valid UTF-8: rename it")

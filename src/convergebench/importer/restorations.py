@@ -8,8 +8,8 @@ told in one list, and then nothing is written.
 from __future__ import annotations
 
 import os
-import re
-from collections.abc import Mapping
+import tempfile
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -18,7 +18,7 @@ from convergebench.disk import make_directory
 from convergebench.errors import ConvergeBenchError, ImportProblem, MalformedImage
 from convergebench.frame import EXTENSIONS, Frame
 from convergebench.importer.found import Look
-from convergebench.importer.layouts.restoration import Pairs, damage_of, pairs_of
+from convergebench.importer.layouts.restoration import Pairs, category_of, damage_of, pairs_of
 from convergebench.importer.naming import legal_names
 from convergebench.importer.published import UNKNOWN_LICENCE, toml_text
 from convergebench.planner.preflight import listed, misfit
@@ -132,20 +132,36 @@ def load_pairs(
         raise ImportProblem(f"{root} is no folder. Give the folder that holds input/ and gt/.")
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
         raise ImportProblem(f"{folder} is there already, and not empty. Name another folder.")
-    look = Look(root)
-    pairs = pairs_of(look)
+    look = Look(root, lenient=True)
     tree = _Tree()
+    try:
+        pairs = pairs_of(look)
+    except ImportProblem as error:
+        if not look.closed:
+            raise
+        raise _wrong(root, [*_closed(look), str(error)]) from error
+    tree.problems += _closed(look)
     if not allow_missing:
         tree.problems += _without_truth(pairs)
     names = legal_names(pairs.names.values(), "source")
     for key in pairs.inputs.files:
         _take(look, pairs, key, names[pairs.names[key]], like, licence, tree)
     if tree.problems:
-        message = f"{counted(len(tree.problems), 'problem')} with {root}, nothing was made:"
-        raise ImportProblem(listed(message, tree.problems))
+        raise _wrong(root, tree.problems)
     made = _suite(like, root, tree.sources)
     _write(folder, made, tree.files)
     return LoadedPairs(load_suite(folder), folder, root.name, _notes(look, pairs, tree))
+
+
+def _closed(look: Look) -> list[str]:
+    """Folders that cannot be looked into."""
+    return [f"cannot read {told}" for told in look.closed]
+
+
+def _wrong(root: Path, problems: Sequence[str]) -> ImportProblem:
+    """All that is wrong with a tree."""
+    message = f"{counted(len(problems), 'problem')} with {root}, nothing was made:"
+    return ImportProblem(listed(message, problems))
 
 
 def _without_truth(pairs: Pairs) -> list[str]:
@@ -203,23 +219,11 @@ def _take(
             truth=told["truths"][0] if match else None,
             truth_sha256=told["truths"][1].digest if match else None,
             licence=licence,
-            category=_category(scene, like),
+            category=category_of(scene, like),
             degradation=damage_of(scene) or None,
             origin=f"{look.root.name}/{pairs.inputs.files[key][0]}",
         )
     )
-
-
-def _category(scene: str, like: Suite) -> str:
-    """A scene as the suite spells it, if it has one like it; a folder of the damage is none."""
-    known = {_bare(source.category): source.category for source in like.source}
-    parts = [part for part in scene.split("/") if part]
-    apart = [part for part in parts if not damage_of(part)] or parts
-    return known.get(_bare("".join(apart)), "/".join(apart))
-
-
-def _bare(name: str) -> str:
-    return re.sub(r"[^a-z0-9]", "", name.lower())
 
 
 def _suite(like: Suite, root: Path, sources: list[Source]) -> Suite:
@@ -266,12 +270,18 @@ def _notes(look: Look, pairs: Pairs, tree: _Tree) -> tuple[str, ...]:
 
 
 def _write(folder: Path, suite: Suite, files: Mapping[str, bytes]) -> None:
-    """The pictures first and the suite last, so that a folder with a suite.toml is whole."""
+    """Write all of it beside the folder, which appears when it is whole."""
     try:
-        for file, data in files.items():
-            make_directory((folder / file).parent)
-            (folder / file).write_bytes(data)
-        content = suite.model_dump(mode="json", exclude_defaults=True)
-        (folder / "suite.toml").write_text(toml_text(content), "utf-8")
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(prefix=f".{folder.name}.", dir=folder.parent) as scratch:
+            part = Path(scratch) / "suite"
+            for file, data in files.items():
+                make_directory((part / file).parent)
+                (part / file).write_bytes(data)
+            content = suite.model_dump(mode="json", exclude_defaults=True)
+            (part / "suite.toml").write_text(toml_text(content), "utf-8")
+            if folder.is_dir():
+                folder.rmdir()  # empty: checked above
+            part.rename(folder)
     except OSError as error:
         raise ImportProblem(f"cannot write {folder} ({error.strerror})") from error

@@ -12,6 +12,7 @@ import polars as pl
 from convergebench.comparisons import ANSWERS, PUBLISHED
 from convergebench.metric import MetricSpec
 from convergebench.opinions.correlations import (
+    LEAST,
     Coefficient,
     Correlation,
     Point,
@@ -20,6 +21,7 @@ from convergebench.opinions.correlations import (
 )
 from convergebench.opinions.means import Mean
 from convergebench.registry import metric_spec
+from convergebench.wording import shown
 
 _PLACES: Final = (("home", "all"), ("home", "registered"), ("none", "all"))
 _NOTHING: Final = Coefficient(None)
@@ -58,7 +60,7 @@ def series_of(scores: pl.DataFrame, rated: set[tuple[str, int]]) -> list[Series]
     """The scores of rated frames, metric by metric; answers of people and judges left out."""
     scores = scores.filter(
         ~pl.any_horizontal(pl.col("metric").str.starts_with(prefix) for prefix in ANSWERS),
-        pl.col("value").is_not_null(),
+        pl.col("value").is_not_null() & pl.col("value").is_not_nan(),
         pl.col("chain").is_in([chain for chain, _ in rated]),
     )
     found = []
@@ -146,6 +148,13 @@ def _over_methods(series: Series, rated: Mapping[tuple[str, int], Mean]) -> Corr
     ]
     if len(methods) < 3 or not images:
         return None
+    notes = [series.note] if series.note else []
+    if len(methods) < LEAST:
+        notes.append("fewer than four methods")
+    rated_ones = dict.fromkeys(mean.method for mean in rated.values() if mean.method)
+    without = [method for method in rated_ones if method not in methods]
+    if without:
+        notes.append(f"without {shown(without)}, which has no finite score")
     table = np.array([[np.mean(cells[m, i], axis=0) for i in images] for m in methods])
     up = series.spec.higher_is_better if series.spec else None
     x = -table[..., 0] if up is False else table[..., 0]
@@ -155,7 +164,7 @@ def _over_methods(series: Series, rated: Mapping[tuple[str, int], Mean]) -> Corr
         series.name, series.version, series.spec.kind if series.spec else "", "method", up,
         found["plcc"], _NOTHING, found["srcc"], found["krcc"], None, None,
         n=len(methods), sources=len(images),
-        note="fewer than four methods" if len(methods) < 4 else series.note,
+        note="; ".join(notes),
         points=tuple(
             Point(method, "", method, float(value), float(opinion))
             for method, (value, opinion) in zip(methods, means, strict=True)

@@ -7,11 +7,11 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from convergebench.analysis.resampling import resampling_weights
+from convergebench.analysis.resampling import FEW, resampling_weights
 from convergebench.errors import InputError
 from convergebench.opinions import means
 from convergebench.opinions.against import correlations
-from convergebench.opinions.answers import LABELS, PREFERENCE, QUALITY, checked
+from convergebench.opinions.answers import LABELS, PREFERENCE, QUALITY, checked, counting
 from convergebench.opinions.choices import choices
 from convergebench.opinions.labels import label_agreement, label_counts
 from convergebench.opinions.matrix import Matrix, matrix_of
@@ -53,7 +53,8 @@ def analyse(
     if earnest.is_empty():
         raise InputError(
             "there is no answer to analyse: practice and attention items do not count, and "
-            "nothing else was answered."
+            "nothing else was answered. Give participants their links, which `rate create` wrote "
+            "into links.csv, and serve the study with: convergebench rate serve STUDY"
         )
     everyone = matrix_of(answers, QUALITY)
     known = raters(answers, everyone)
@@ -125,7 +126,7 @@ def reliability(matrix: Matrix) -> tuple[Reliability, ...]:
     for level, words in levels:
         value = krippendorff_alpha(matrix.values, level)
         low, high = None, None
-        if value is not None and len(place) > 2:
+        if value is not None and len(place) >= FEW:
             weights = resampling_weights(len(place))
             low, high = alpha_interval(matrix.values, level, groups, weights)
         note = "" if value is not None else "all scores are the same, or nobody shared a stimulus"
@@ -190,15 +191,19 @@ def _notes(
 ) -> list[str]:
     notes = []
     if all(one.kept for one in known):
-        notes.append(f"Nothing speaks against any of {counted(len(known), 'rater')}.")
+        heard = sum(one.answers > 0 for one in known)  # others have only practised
+        notes.append(f"Nothing speaks against any of {counted(heard, 'rater')}.")
     against = [one for one in known if not one.kept]
     if against and len(names) == len(known) and not keep_outliers:
         notes.append("Something speaks against every rater, so nobody was left out.")
     elif against and not keep_outliers:
+        scored = (answers["question"] == QUALITY).any()  # only that table has the column
+        everybody = "`with all raters` has" if scored else "--keep-outliers counts"
         notes.append(
             f"{counted(len(against), 'rater')} left out ({shown(r.rater for r in against)}); "
-            "`with all raters` has everybody."
+            f"{everybody} everybody."
         )
+    notes += _scales(answers)
     empty = answers.filter((pl.col("kind") == "item") & pl.col("value").is_null()).height
     if empty:
         notes.append(f"{counted(empty, 'answer')} without a value: missing, not zero.")
@@ -210,3 +215,19 @@ def _notes(
             f"second answer differs by {error:.2f} on average; it is in no mean."
         )
     return notes
+
+
+def _scales(answers: pl.DataFrame) -> list[str]:
+    """A word where scores of several studies are taken together: nobody knows their scales."""
+    ranges = (
+        counting(answers, QUALITY)
+        .group_by("study", maintain_order=True)
+        .agg(low=pl.col("value").min(), high=pl.col("value").max())
+    )
+    if ranges.height < 2:
+        return []
+    told = shown(f"{study} ({low:g} to {high:g})" for study, low, high in ranges.iter_rows())
+    return [
+        f"Scores of {ranges.height} studies are taken together as they are: {told}. Where scales "
+        "differ, analyse each study alone."
+    ]

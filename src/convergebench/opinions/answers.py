@@ -134,6 +134,7 @@ def _checked(table: pl.DataFrame, name: str) -> pl.DataFrame:
         else:
             made.append(pl.Series(column, [_DEFAULTS[column]] * table.height, dtype=kind))
     found = pl.DataFrame(made).with_columns(
+        pl.col("value").fill_nan(None),
         pl.col("kind").fill_null("item"), pl.col("order").fill_null(0), pl.col("step").fill_null(1),
         *(pl.col(c).fill_null("") for c in ("study", "at", "design", "image", "scene", "damage",
                                             "method", "rater", "chain")),
@@ -157,14 +158,24 @@ def _checked(table: pl.DataFrame, name: str) -> pl.DataFrame:
     alone = found.filter(
         (pl.col("question") == PREFERENCE)
         & pl.col("kind").is_in(["item", "repeat"])
-        & (pl.col("other_chain").is_null() | ~pl.col("value").is_between(0, 1))
+        & (pl.col("other_chain").is_null() | ~pl.col("value").is_in([0.0, 0.5, 1.0]))
     )
     if alone.height:
         raise InputError(
             f"{name}: {counted(alone.height, 'preference')} without other_chain, or with a value "
             "that is not 1 (preferred), 0 or 0.5 (no difference)."
         )
-    return found.with_columns(pl.col("value").fill_nan(None))
+    neither = found.filter(
+        pl.col("question").is_in(LABELS)
+        & pl.col("kind").is_in(["item", "repeat"])
+        & ~pl.col("value").is_in([0.0, 1.0])
+    )
+    if neither.height:
+        raise InputError(
+            f"{name}: {counted(neither.height, 'label')} with a value that is not 1 (yes) or 0 "
+            f"(no), such as {neither['value'][0]:g}."
+        )
+    return found
 
 
 def _typed(column: pl.Series, kind: pl.DataType, name: str) -> pl.Series:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Final, Literal
 
 import numpy as np
 
-from convergebench.analysis.resampling import intervals, resampling_weights
+from convergebench.analysis.resampling import FEW, intervals, resampling_weights
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -24,8 +24,8 @@ if TYPE_CHECKING:
 
 LEAST: Final = 4
 """Stimuli, or methods, that a correlation is made of at least."""
-LEAST_SOURCES: Final = 3
-"""Source pictures that an interval needs."""
+LEAST_SOURCES: Final = FEW
+"""Source pictures that an interval needs: of three, resamples hold the truth every second time."""
 LEAST_FITTED: Final = 8
 """Stimuli that four parameters are fitted to at least."""
 

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from convergebench.analysis.resampling import RESAMPLES, SEED, intervals
+from convergebench.analysis.resampling import FEW, RESAMPLES, SEED, intervals
 from convergebench.opinions.matrix import Matrix
 
 if TYPE_CHECKING:
@@ -114,11 +114,11 @@ def image_means(matrix: Matrix) -> tuple[Mean, ...]:
 
 def overall_mean(matrix: Matrix) -> Mean:
     """The mean over all stimuli of their mean opinions."""
-    ((low, high),) = _ends(
-        _resampled(matrix, [np.arange(len(matrix.stimuli))], alike=False), matrix
-    )
+    every = np.arange(len(matrix.stimuli))
     mine = matrix.values[~np.isnan(matrix.values)]
     mean = float(matrix.means.mean()) if len(matrix.stimuli) else None
+    (stats,) = _resampled(matrix, [every], alike=False)
+    low, high = ends_of(stats, mean or 0.0, _sizes(matrix, every))
     return Mean(
         "", mean, low, high, spread(mine), len(mine), len(matrix.raters), len(matrix.image_names())
     )
@@ -128,16 +128,18 @@ def method_means(matrix: Matrix) -> tuple[Mean, ...]:
     """The mean opinion of each method, the best first."""
     names = matrix.method_names()
     rows = [np.array([m == name for m in matrix.methods]).nonzero()[0] for name in names]
-    ends = _ends(_resampled(matrix, rows), matrix) if names else []
+    drawn = _resampled(matrix, rows)
     means = matrix.means
     found = []
-    for name, mine, (low, high) in zip(names, rows, ends, strict=True):
+    for name, mine, stats in zip(names, rows, drawn, strict=True):
         part = matrix.values[mine]
         scores = part[~np.isnan(part)]
+        mean = _over_images(means, matrix, mine)
+        low, high = ends_of(stats, mean, _sizes(matrix, mine))
         found.append(
             Mean(
                 name,
-                _over_images(means, matrix, mine),
+                mean,
                 low,
                 high,
                 spread(scores),
@@ -173,8 +175,9 @@ def differences(matrix: Matrix) -> tuple[Difference, ...]:
             continue
         one, other = (_over_images(means, matrix, mine) for mine in rows[2 * at : 2 * at + 2])
         stats = drawn[2 * at] - drawn[2 * at + 1]
-        ((low, high),) = _ends(stats[None], matrix)
-        ((wide_low, wide_high),) = _ends(stats[None], matrix, level)
+        sizes = _sizes(matrix, rows[2 * at])
+        low, high = ends_of(stats, one - other, sizes)
+        wide_low, wide_high = ends_of(stats, one - other, sizes, level)
         tied = wide_low is None or wide_high is None or wide_low <= 0 <= wide_high
         found.append(Difference(a, b, one - other, low, high, tied))
     return tuple(found)
@@ -266,14 +269,36 @@ def _resampled(matrix: Matrix, groups: Sequence[NDArray[np.intp]], *, alike: boo
     return found
 
 
-def _ends(stats: Array, matrix: Matrix, level: float = 0.95) -> list[Ends]:
-    """The middle of the resamples, widened where raters or pictures are few."""
-    counts = [n for n in (len(matrix.raters), len(matrix.image_names())) if n > 1]
-    if not counts:
-        return [(None, None)] * len(stats)
-    found: list[Ends] = []
-    for row, (low, high) in zip(
-        stats, intervals(stats, level, sources=min(counts)).tolist(), strict=True
-    ):
-        found.append((None, None) if np.isnan(row).all() else (low, high))
-    return found
+def _sizes(matrix: Matrix, rows: NDArray[np.intp]) -> tuple[int, int]:
+    """How many raters and how many pictures stimuli have."""
+    raters = int((~np.isnan(matrix.values[rows])).any(axis=0).sum())
+    return raters, len({matrix.images[at] for at in rows})
+
+
+def ends_of(stats: Array, estimate: float, sizes: tuple[int, int], level: float = 0.95) -> Ends:
+    """The middle of resampled statistics, widened where raters or pictures are few.
+
+    With fewer than six of either, resamples cannot leave what so few say: two pictures have the
+    truth between them every second time. There it is Student's interval, from how far the resamples
+    spread and for the lesser number: wide, as nobody knows how others would be.
+
+    Args:
+        stats: The statistic of each resample; NaN where it has none.
+        estimate: The statistic itself.
+        sizes: How many raters and pictures were resampled; a single one was not.
+        level: How much of the middle.
+    """
+    from scipy.special import stdtrit
+
+    counts = [n for n in sizes if n > 1]
+    known = stats[~np.isnan(stats)]
+    if not counts or not len(known):
+        return None, None
+    least = min(counts)
+    if least >= FEW:
+        ((low, high),) = intervals(stats[None], level, sources=least).tolist()
+        return low, high
+    # Resamples vary by (n − 1)/n of what their population does.
+    sd = float(known.std()) * (least / (least - 1)) ** 0.5
+    half = float(stdtrit(least - 1, (1 + level) / 2)) * sd
+    return estimate - half, estimate + half

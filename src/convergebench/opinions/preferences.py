@@ -15,9 +15,8 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 import polars as pl
 
-from convergebench.analysis.resampling import intervals
 from convergebench.opinions.answers import PREFERENCE, counting, natural
-from convergebench.opinions.means import draws
+from convergebench.opinions.means import Ends, draws, ends_of
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -168,7 +167,8 @@ def preferences(answers: pl.DataFrame) -> Preferences | None:
     if not linked:
         notes.append(
             "The methods fall into groups that were never compared with each other: strengths "
-            "compare methods of one group only."
+            f"compare methods of one group only. A normal prior of standard deviation {PRIOR_SD:g} "
+            "holds them, and draws them towards 0."
         )
     elif penalised:
         notes.append(
@@ -186,16 +186,16 @@ def preferences(answers: pl.DataFrame) -> Preferences | None:
     spread = _wald(total, theta, prior)
     strengths = []
     for at, name in enumerate(names):
+        half = 1.959963984540054 * float(spread[at])
+        wald = float(theta[at]) - half, float(theta[at]) + half
         games = float((total[at] + total[:, at]).sum())
         level = int(ties[at].sum())
         strengths.append(
             Strength(
                 name,
                 float(theta[at]),
-                low[at],
-                high[at],
-                float(theta[at] - 1.959963984540054 * spread[at]),
-                float(theta[at] + 1.959963984540054 * spread[at]),
+                *_at_least((low[at], high[at]), wald, held=penalised),
+                *wald,
                 round(float(total[at].sum()) - level / 2),
                 round(float(total[:, at].sum()) - level / 2),
                 level,
@@ -252,11 +252,22 @@ def _wald(total: Array, theta: Array, prior: float) -> Array:
     return found
 
 
+def _at_least(drawn: Ends, wald: tuple[float, float], *, held: bool) -> Ends:
+    """The resamples' interval; no shorter than Wald's where a prior holds strengths, or all tie.
+
+    Who won every comparison wins every comparison of every resample as well: the resamples are all
+    alike, and say nothing of how far the strength could be from its estimate.
+    """
+    low, high = drawn
+    if low is None or high is None or not (held or high - low < 1e-9):
+        return drawn
+    return min(low, wald[0]), max(high, wald[1])
+
+
 def _bootstrap(wins: Array, theta: Array) -> tuple[list[float | None], list[float | None], float]:
     """Intervals from resampled raters and pictures, and the share of resamples that needed help."""
     raters, images, size, _ = wins.shape
-    counts = [n for n in (raters, images) if n > 1]
-    if not counts:
+    if max(raters, images) < 2:
         return [None] * size, [None] * size, 0.0
     by = draws(raters, 3, RESAMPLES)
     of = draws(images, 4, RESAMPLES)
@@ -270,7 +281,10 @@ def _bootstrap(wins: Array, theta: Array) -> tuple[list[float | None], list[floa
     for mask, prior in ((whole, 0.0), (~whole, PRIOR_SD**-2)):
         if mask.any():
             stats[mask] = fit(drawn[mask], prior)
-    ends = intervals(stats.T, sources=min(counts)).tolist()
-    lows = [min(low, float(t)) for (low, _), t in zip(ends, theta, strict=True)]
-    highs = [max(high, float(t)) for (_, high), t in zip(ends, theta, strict=True)]
-    return list(lows), list(highs), float((~whole).mean())
+    lows: list[float | None] = []
+    highs: list[float | None] = []
+    for mine, strength in zip(stats.T, theta.tolist(), strict=True):
+        low, high = ends_of(mine, strength, (raters, images))
+        lows.append(None if low is None else min(low, strength))
+        highs.append(None if high is None else max(high, strength))
+    return lows, highs, float((~whole).mean())

@@ -148,8 +148,8 @@ def prepare(
 
 
 def _not_in_arms(suite: Suite, spec: RunSpec) -> tuple[str, ...]:
-    """Which of the sources and cycles asked for the design has no chain of."""
-    if not (spec.sources or spec.cycles):
+    """Which of the sources, cycles and own prompts asked for the design has no chain of."""
+    if not (spec.sources or spec.cycles or spec.prompts):
         return ()
     keys = spec.keys(suite)
     sources = {key.source for key in keys}
@@ -158,7 +158,16 @@ def _not_in_arms(suite: Suite, spec: RunSpec) -> tuple[str, ...]:
         *(f"source {name!r}" for name in spec.sources if name not in sources),
         *(f"cycle {name!r}" for name in spec.cycles if name not in cycles),
     ]
-    return (f"Not part of this design, so left out: {in_order(lost)}.",) if lost else ()
+    notes = [f"Not part of this design, so left out: {in_order(lost)}."] if lost else []
+    if spec.prompts and not spec.cycles:
+        own = (cycle for cycle in suite.cycle if cycle.readers == "prompted")
+        idle = [cycle.title for cycle in own if cycle.name not in cycles]
+        if idle:
+            notes.append(
+                "Where the design names prompts it takes the first of each group of yours, so "
+                f"left out: {in_order(idle)}. With --suite instead of a preset all are asked."
+            )
+    return tuple(notes)
 
 
 def as_config(

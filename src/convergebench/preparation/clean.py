@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -17,7 +18,7 @@ from convergebench.errors import ConvergeBenchError
 from convergebench.frame import EXTENSIONS, Frame, resize
 from convergebench.source import Source
 from convergebench.suite import Suite
-from convergebench.wording import counted
+from convergebench.wording import counted, in_order
 
 ENDINGS: Final = frozenset((*EXTENSIONS.values(), ".jpeg", ".tiff"))
 UNKNOWN_LICENCE: Final = "unknown: as the clean pictures"
@@ -48,12 +49,7 @@ def gathered(
     if not clean.is_dir():
         what = "is a file" if clean.exists() else "is not there"
         return [], [f"{clean} {what}; give a folder of clean pictures, or a suite"], ()
-    paths = [
-        path
-        for path in sorted(clean.rglob("*"))
-        if path.is_file()
-        and not any(part.startswith(".") for part in path.relative_to(clean).parts)
-    ]
+    paths, problems, suites = _walked(clean)
     pictures = [
         Clean(
             name=named(path.relative_to(clean).with_suffix("").as_posix()),
@@ -67,8 +63,39 @@ def gathered(
         if path.suffix.lower() in ENDINGS
     ]
     others = len(paths) - len(pictures)
-    passed = f"{counted(others, 'file', 'is', 'are')} no picture by name and passed over."
-    return pictures, [], (passed,) if others else ()
+    notes = []
+    if others:
+        notes.append(f"{counted(others, 'file', 'is', 'are')} no picture by name and passed over.")
+    if suites:
+        notes.append(f"Not clean pictures but suites, passed over: {in_order(suites)}.")
+    return pictures, problems, tuple(notes)
+
+
+def _walked(root: Path) -> tuple[list[Path], list[str], list[str]]:
+    """The files below a folder, what cannot be looked at, and the suites among its folders."""
+    closed: list[OSError] = []
+    paths: list[Path] = []
+    problems: list[str] = []
+    suites: list[str] = []
+    for folder, folders, names in os.walk(root, onerror=closed.append):
+        here = Path(folder)
+        if here != root and "suite.toml" in names:  # such as one that was made here before
+            suites.append(here.relative_to(root).as_posix())
+            folders.clear()
+            continue
+        folders[:] = [name for name in folders if not name.startswith(".")]
+        for path in (here / name for name in names if not name.startswith(".")):
+            if path.is_file():
+                paths.append(path)
+            elif path.suffix.lower() in ENDINGS:
+                problems.append(f"{path.relative_to(root).as_posix()} is no file: {_what(path)}")
+    problems += [f"cannot read {error.filename} ({error.strerror})" for error in closed]
+    return sorted(paths), sorted(problems), sorted(suites)
+
+
+def _what(path: Path) -> str:
+    """What a name stands for that is no file."""
+    return "it links to nothing" if path.is_symlink() else "it is a pipe, a socket or a device"
 
 
 def _of_suite(suite: Suite, size: int) -> Iterator[Clean]:
@@ -105,9 +132,10 @@ def unreadable(pictures: Sequence[Clean], size: int, observe: Observe) -> list[s
             found.append(f"{one.place} is no usable picture: {error}")
         else:
             if min(height, width) < least:
+                smaller = ", or choose a smaller --size" if size > degrading.LEAST else ""
                 found.append(
                     f"{one.place} has {width}×{height} pixels, and both sides must have {least}: "
-                    "leave it out, or choose a smaller --size"
+                    f"leave it out{smaller}"
                 )
         observe(number + 1, len(pictures), "looking at the clean pictures")
     return found

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 import os
 import shutil
 import tempfile
@@ -48,6 +49,7 @@ class Damaged:
     width: int
     height: int
     truth: bool
+    enlarged: float = 1.0
 
     @property
     def kinds(self) -> str:
@@ -79,11 +81,25 @@ class Degraded:
         made = f"{counted(len(rows), 'input')} from {self.origin}, {truths} with a truth"
         notes = [
             *self.notes,
+            *self._enlargement,
             f"Look at {self.folder / 'contact-sheet.png'}",
             f"To run it: convergebench run RUN --suite {self.folder} --editor …",
         ]
         head = ("source", "made of", "scene", "damage", "severity", "size", "truth")
         return Table(f"{self.folder}: {made}", head, rows, notes)
+
+    @property
+    def _enlargement(self) -> tuple[str, ...]:
+        """A truth that was enlarged is softer than its size says: metrics and people see it."""
+        enlarged = [s for s in self.sources if s.enlarged > 1]
+        if not enlarged:
+            return ()
+        most = max(s.enlarged for s in enlarged)
+        pictures = counted(len({s.picture for s in enlarged}), "picture", "was", "were")
+        return (
+            f"{pictures} enlarged, up to {most:.2g} times, so truths are less sharp than "
+            f"they could be: --size {math.floor(self.suite.size / most + 0.5)} enlarges none.",
+        )
 
     def __str__(self) -> str:
         return str(self.table)
@@ -261,17 +277,19 @@ def _written(
 def _pair(folder: Path, size: int, job: _Planned) -> tuple[Source, Damaged, NDArray[np.uint8]]:
     """Write one pair; its source, what was done, and a small picture of both."""
     one, name, damages, truth = job
-    clean = squared(one.read().pixels, size)
+    pixels = one.read().pixels
+    enlarged = max(1.0, size / min(pixels.shape[:2]))
+    clean = squared(pixels, size)
     damaged = degrading.degrade_all(clean, [(d.kind, d.severity, d.seed) for d in damages])
     digests = {}
-    for place, pixels in (("input", damaged), ("gt", clean)):
+    for place, pair in (("input", damaged), ("gt", clean)):
         if place == "gt" and not truth:
             continue
-        data = encode(pixels)
+        data = encode(pair)
         (folder / place / f"{name}.png").write_bytes(data)
         digests[place] = sha256(data)
     height, width = clean.shape[:2]
-    told = Damaged(name, one.place, one.category, damages, width, height, truth)
+    told = Damaged(name, one.place, one.category, damages, width, height, truth, enlarged)
     how = ", ".join(f"{d.kind} (severity {d.severity}, seed {d.seed})" for d in damages)
     source = Source(
         name=name,

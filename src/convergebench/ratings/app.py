@@ -15,7 +15,7 @@ from collections.abc import AsyncIterator
 from functools import lru_cache
 from importlib.resources import files
 from pathlib import Path
-from typing import Any, Final
+from typing import Final, NoReturn
 
 from starlette.applications import Starlette
 from starlette.concurrency import run_in_threadpool
@@ -25,7 +25,8 @@ from starlette.responses import HTMLResponse, JSONResponse, PlainTextResponse, R
 from starlette.routing import Route
 from starlette.types import ASGIApp
 
-from convergebench.errors import InputError, StoreError
+from convergebench.errors import InputError, StoreDamaged, StoreError
+from convergebench.frame import sha256
 from convergebench.ratings import admin, export, links
 from convergebench.ratings.guard import Guard, Limiter, client_of, json_body, refusal, refuse
 from convergebench.ratings.session import Session
@@ -67,11 +68,12 @@ class _App:
         self._origin = origin
         self._trust = trust_proxy
         self._study: Study = open_study(folder)
-        self._answers = Answers.open(folder, self._study.name, self._study.created)
-        try:
-            self._key = (folder / links.KEY).read_bytes()
-        except OSError as error:
-            raise StoreError(f"cannot read {folder / links.KEY} ({error.strerror})") from error
+        self._answers = Answers.open(
+            folder, self._study.name, self._study.created, self._study.plan
+        )
+        self._key = links.read_key(folder)
+        # Browsers do not tell ports apart: two studies on one host would log each other out.
+        self._cookie = f"{COOKIE}-{self._study.admin_sha256[:8]}"
         self._overview = admin.Overview(self._study, self._answers)
         self._links, self._logins = Limiter(), Limiter(tries=10)
         self._session = lru_cache(maxsize=1024)(self._new_session)
@@ -138,6 +140,8 @@ class _App:
         if picture is None:
             self._stop_guessing(request)
         data = (self._folder / IMAGES / f"{picture}.png").read_bytes()
+        if sha256(data) != self._study.pictures.get(picture):
+            raise StoreDamaged(f"{self._folder / IMAGES}: {picture}.png is not the picture it was")
         keep = {"cache-control": "private, max-age=3600"}
         return Response(data, media_type="image/png", headers=keep)
 
@@ -152,7 +156,7 @@ class _App:
             self._stop_guessing(request)
         return self._session(place, token)
 
-    def _stop_guessing(self, request: Request) -> Any:
+    def _stop_guessing(self, request: Request) -> NoReturn:
         address = client_of(request, self._trust)
         if wait := self._links.wait(address):
             refuse(429, "too many wrong links; try again later.", **{"retry-after": str(wait)})
@@ -191,7 +195,7 @@ class _App:
 
     def _set_cookie(self, answer: Response, value: str, age: int) -> None:
         answer.set_cookie(
-            COOKIE,
+            self._cookie,
             value,
             max_age=age,
             path="/admin",
@@ -212,7 +216,7 @@ class _App:
         return Response(text, media_type="text/csv", headers=headers)
 
     def _check_admin(self, request: Request) -> None:
-        if not admin.valid_cookie(self._key, request.cookies.get(COOKIE)):
+        if not admin.valid_cookie(self._key, request.cookies.get(self._cookie)):
             refuse(401, "log in with the study's secret first.")
 
     # -- the rest -----------------------------------------------------------------------------

@@ -10,6 +10,7 @@ import os
 import re
 import secrets
 import shutil
+import tempfile
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -27,21 +28,30 @@ from convergebench.ratings.design import (
     CONSENT,
     DESIGNS,
     INSTRUCTIONS,
+    MOST_QUESTION,
     MOST_SLOTS,
+    MOST_TITLE,
     QUESTIONS,
     TITLE,
     Design,
     Question,
     Scale,
 )
+from convergebench.ratings.session import own_code
 from convergebench.ratings.storage import Answers
-from convergebench.ratings.study import FILE, IMAGES, Participant, Study
+from convergebench.ratings.study import FILE, IMAGES, Item, Participant, Study
 from convergebench.ratings.views import Pictures, encoded, unreadable
 from convergebench.source import Source
 from convergebench.table import Table
 from convergebench.wording import counted, shown
 
 MOST_PARTICIPANTS: Final = 2_000
+SECONDS: Final[dict[Design, int]] = {"absolute": 6, "single": 6, "pairs": 8, "labels": 8}
+"""What a picture, or a pair, takes somebody who looks: a rule of thumb to plan with."""
+HEAVY: Final = 40 * 10**6
+"""Bytes of an image's pictures from which on a page is slow to load at home."""
+SITTING: Final = 30
+"""Minutes that Recommendation ITU-R BT.500 allows for one session."""
 
 
 @dataclass(frozen=True)
@@ -74,7 +84,9 @@ class Created:
             ("images", str(rated)),
             ("participants", str(len(study.participants))),
             ("pages each", f"{len(items)}{f' ({extra})' if extra else ''}"),
+            ("minutes each", f"about {minutes_of(items, study.design):,}"),
             ("links", str(self.folder / links.LINKS)),
+            *([("codes", str(self.folder / links.CODES))] if study.completion == "each" else []),
             ("admin secret", str(self.folder / links.ADMIN)),
         ]
         told = (*self.notes, f"Serve it with: convergebench rate serve {self.folder}")
@@ -96,6 +108,7 @@ class Created:
             "images": [image.source for image in self.study.images if not image.practice],
             "participants": [one.id for one in self.study.participants],
             "pages": len(self.study.participants[0].items),
+            "minutes": minutes_of(self.study.participants[0].items, self.study.design),
             "links": str(self.folder / links.LINKS),
             "admin": str(self.folder / links.ADMIN),
             "notes": list(self.notes),
@@ -194,6 +207,8 @@ def create(
     called = name or re.sub(r"[^a-z0-9._-]+", "-", folder.resolve().name.lower()).strip("-._")
     if not re.fullmatch(r"[a-z0-9][a-z0-9._-]{0,59}", called):
         problems.append(f"name {called!r}: expected small letters, digits, dots and dashes")
+    if title and len(title) > MOST_TITLE:
+        problems.append(f"title: {len(title)} letters, expected at most {MOST_TITLE}")
     if problems:
         raise InputError(f"no study was made:\n{listed(problems)}")
     notes = list(chosen.notes)
@@ -201,9 +216,10 @@ def create(
         notes.append("Practice uses images of the study: the runs have no other.")
     tokens = [(_public(n, participants), links.new_token()) for n in range(participants)]
     admin = links.new_token()
-    made = folder.parent / f".{folder.name}.new-{os.getpid()}"
+    notes += _advice(wanted, participants)
+    made = _scratch(folder)
     try:
-        (made / IMAGES).mkdir(parents=True)
+        (made / IMAGES).mkdir()
         pictures = Pictures(made / IMAGES)
         views = encoded(chosen, [*chosen.images, *spare], pictures, seed, observe)
         try:
@@ -236,13 +252,20 @@ def create(
             )
         except ValidationError as error:
             raise InputError(f"no study was made: {explain(error)}") from error
-        Answers.create(made, study.name, study.created)
-        links.write_private(made / links.KEY, secrets.token_bytes(32))
+        Answers.create(made, study.name, study.created, study.plan)
+        key = secrets.token_bytes(links.KEY_BYTES)
+        links.write_private(made / links.KEY, key)
+        if study.completion == "each":
+            links.write_codes(made, [(one.id, own_code(key, one.id)) for one in study.participants])
         links.write_links(made, tokens, base)
         links.write_admin(made, admin, base)
-        (made / FILE).write_text(study.model_dump_json(indent=1), "utf-8")
-        made.chmod(0o700)
-        sync_directory(made)
+        links.write_private(made / FILE, study.model_dump_json(indent=1).encode())
+        pictures.sync()
+        if (heaviest := max(pictures.bytes_of(image) for image in views)) > HEAVY:
+            notes.append(
+                f"A page takes up to {heaviest // 10**6:,} MB to load: say so to participants, or "
+                "rate smaller pictures."
+            )
         if folder.is_dir():
             folder.rmdir()  # it is empty: that was checked
         made.rename(folder)
@@ -252,6 +275,15 @@ def create(
     finally:
         shutil.rmtree(made, ignore_errors=True)
     return Created(folder, study, tuple(notes))
+
+
+def _scratch(folder: Path) -> Path:
+    """A private folder beside the one to make, so that what is half made shows nobody anything."""
+    try:
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        return Path(tempfile.mkdtemp(prefix=f".{folder.name}.new-", dir=folder.parent))
+    except OSError as error:
+        raise StoreError(f"cannot write {folder} ({error.strerror or error})") from error
 
 
 def _check_place(folder: Path) -> None:
@@ -300,13 +332,36 @@ def _impossible(wanted: Wanted, participants: int) -> list[str]:
     return found
 
 
+def _advice(wanted: Wanted, participants: int) -> list[str]:
+    """What an organiser should know before the links go out."""
+    found = []
+    if (given := participants * wanted.pages) < wanted.units:
+        found.append(
+            f"{counted(participants, 'participant')} with {counted(wanted.pages, 'page')} each see "
+            f"{given:,} of the {wanted.units:,} pages there are; the others are shown to nobody."
+        )
+    if (minutes := minutes_of(session(wanted, 0), wanted.design)) > SITTING:
+        found.append(
+            f"About {minutes:,} minutes for each participant; BT.500 advises at most {SITTING} in "
+            "one sitting. They can stop and go on later; --per-participant gives each fewer pages, "
+            "--method and --image make the study smaller."
+        )
+    return found
+
+
+def minutes_of(items: Sequence[Item], design: Design) -> int:
+    """About how long a session takes."""
+    judged = sum(1 if design == "pairs" else len(item.slots) for item in items)
+    return max(1, round(judged * SECONDS[design] / 60))
+
+
 def _telling(chosen: Chosen, texts: str) -> list[str]:
     """Methods that the texts for participants name: they would no longer be blind."""
     names = {name for m in chosen.methods for name in (m.label, m.editor)}
     return [
         f"a text for participants names the method {name}"
         for name in sorted(names)
-        if name.lower() in texts.lower()
+        if re.search(rf"(?<!\w){re.escape(name)}(?!\w)", texts, re.IGNORECASE)
     ]
 
 
@@ -315,6 +370,8 @@ def _questions(design: Design, words: dict[str, str], problems: list[str]) -> tu
     for name in words:
         if name not in known:
             problems.append(f"no question {name!r} in the design {design}: {', '.join(known)}")
+        elif len(words[name]) > MOST_QUESTION:
+            problems.append(f"question {name}: {len(words[name])} letters, at most {MOST_QUESTION}")
     return tuple(
         question.model_copy(update={"text": words.get(question.id) or question.text})
         for question in known.values()

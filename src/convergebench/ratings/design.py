@@ -20,6 +20,10 @@ MOST_SLOTS: Final = 26
 MOST_STEPS: Final = 100
 """Numbers that a scale may have, besides its lowest."""
 
+MOST_TITLE: Final = 200
+MOST_QUESTION: Final = 500
+"""Letters."""
+
 Finite = Annotated[float, Field(allow_inf_nan=False)]
 
 
@@ -49,12 +53,16 @@ class Scale(Record):
         steps = (value - self.low) / self.step
         return self.low <= value <= self.high and abs(steps - round(steps)) < 1e-9
 
+    def nearest(self, value: float) -> float:
+        """The number of the scale that is meant: 0.3 where a browser counted 0.1 + 0.2."""
+        return round(self.low + round((value - self.low) / self.step) * self.step, 9)
+
 
 class Question(Record):
     """One question: what its answers are called in tables, and its words on the page."""
 
     id: Literal["quality", "preference", "infidelity", "over-generation"]
-    text: Annotated[str, Field(min_length=1, max_length=500)]
+    text: Annotated[str, Field(min_length=1, max_length=MOST_QUESTION)]
 
 
 QUESTIONS: Final[dict[Design, tuple[Question, ...]]] = {

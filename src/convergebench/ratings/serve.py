@@ -12,9 +12,10 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
-from convergebench.errors import InputError, StoreError
+from convergebench.errors import InputError, StoreDamaged, StoreError
 from convergebench.ratings import links
-from convergebench.ratings.study import open_study
+from convergebench.ratings.study import IMAGES, Study, open_study
+from convergebench.wording import counted
 
 MISSING = "the rating app needs two packages more: pip install 'convergebench[rate]'"
 
@@ -53,9 +54,11 @@ def serve(
     except ImportError as error:
         raise InputError(MISSING) from error
     from convergebench.ratings.app import make_app
+    from convergebench.ratings.connection import Connection
 
     folder = Path(folder)
     study = open_study(folder)
+    _check_pictures(folder, study)
     base = links.checked_base(base_url) if base_url else _planned(study.base_url)
     if not (public or _is_loopback(host)):
         raise InputError(
@@ -66,12 +69,14 @@ def serve(
     app = make_app(folder, base_url=base, trust_proxy=trust_proxy)
     with contextlib.closing(_listening(host, port)) as listener:
         here = _address(listener, host)
-        links.point_links_to(folder, base or here)
+        reached = base or _address(listener, _seen_from_outside(host))
+        links.point_links_to(folder, reached)
         if public and not (base or "").startswith("https:"):
             say("warning: served without TLS; whoever is on the way can read links and answers.")
         say(f"serving {study.name} at {here} ({len(study.participants)} links)")
-        if base:
-            say(f"participants reach it at {base}")
+        if reached != here:
+            guessed = "" if base else " (a guess; --base-url says otherwise)"
+            say(f"participants reach it at {reached}{guessed}")
         say(f"links: {folder / links.LINKS}   admin secret: {folder / links.ADMIN}")
         say("Ctrl-C stops; answers are saved one by one, and everybody goes on where they were.")
         config = uvicorn.Config(
@@ -83,7 +88,7 @@ def serve(
             timeout_graceful_shutdown=5,
             limit_concurrency=2000,
             lifespan="on",
-            http="h11",  # the same parser wherever it runs
+            http=Connection,  # the same parser wherever it runs
             ws="none",
         )
         uvicorn.Server(config).run(sockets=[listener])
@@ -93,6 +98,36 @@ def _planned(base: str) -> str | None:
     """What `create` was told, unless that is this machine: then the port may be another now."""
     host = urlsplit(base).hostname
     return base if host and not _is_loopback(host) else None
+
+
+def _check_pictures(folder: Path, study: Study) -> None:
+    """Before anybody is shown a page with a hole in it. Raises StoreDamaged."""
+    there = {path.name for path in (folder / IMAGES).glob("*.png")}
+    missing = sum(f"{picture}.png" not in there for picture in study.pictures)
+    if missing:
+        raise StoreDamaged(
+            f"{folder / IMAGES} lacks {missing} of {counted(len(study.pictures), 'picture')}. Was "
+            "the study copied whole? Copy it again."
+        )
+
+
+def _seen_from_outside(host: str) -> str:
+    """The address that others reach: of "any address" the one this machine would send from."""
+    try:
+        found = ipaddress.ip_address(host)
+    except ValueError:
+        return host
+    if not found.is_unspecified:
+        return host
+    family = socket.AF_INET if found.version == 4 else socket.AF_INET6
+    # An address of the documentation's: nothing is sent, the routes are merely looked at.
+    elsewhere = "192.0.2.1" if found.version == 4 else "2001:db8::1"
+    try:
+        with socket.socket(family, socket.SOCK_DGRAM) as probe:
+            probe.connect((elsewhere, 9))
+            return str(probe.getsockname()[0])
+    except OSError:
+        return socket.gethostname().lower()
 
 
 def _is_loopback(host: str) -> bool:

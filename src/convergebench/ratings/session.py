@@ -21,6 +21,9 @@ from convergebench.ratings.study import BROKEN, OTHER, REFERENCE, Item, Particip
 
 LETTERS: Final = "abcdefghijklmnopqrstuvwxyz"
 LONGEST_COMMENT: Final = 1000
+CONTROLS: Final = {
+    code: None for code in (*range(32), *range(127, 160)) if chr(code) not in "\t\n\r"
+}
 LONGEST_PAGE: Final = 24 * 3600 * 1000
 """Milliseconds; a page that lay open for longer counts as that long."""
 
@@ -77,11 +80,9 @@ class Session:
         """What proves that the session was finished, where the study gives such a code."""
         if self.study.completion == "none":
             return None
-        return self.study.code if self.study.completion == "same" else self._own_code()
-
-    def _own_code(self) -> str:
-        told = hmac.digest(self._key, f"code:{self.participant.id}".encode(), "sha256")
-        return base64.b32encode(told).decode()[:10]
+        if self.study.completion == "same":
+            return self.study.code
+        return own_code(self._key, self.participant.id)
 
     def picture(self, opaque: str) -> str | None:
         """The picture that an address of this participant means."""
@@ -173,6 +174,12 @@ class Session:
         return {**told, "feedback": feedback(item, passed), **self.state(answers)}
 
 
+def own_code(key: bytes, participant: str) -> str:
+    """The completion code of one participant."""
+    told = hmac.digest(key, f"code:{participant}".encode(), "sha256")
+    return base64.b32encode(told).decode()[:10]
+
+
 def checked_values(study: Study, item: Item, given: object) -> dict[str, Any]:
     """The answer to a page, complete and on the scale. Raises InputError with what is wrong."""
     letters = LETTERS[: len(item.slots)]
@@ -202,7 +209,7 @@ def _score(scale: Scale, letter: str, value: object) -> float:
     if isinstance(value, int | float) and not isinstance(value, bool) and abs(value) <= 1e9:
         score = float(value)
         if scale.has(score):
-            return score
+            return scale.nearest(score)
     raise InputError(
         f"picture {letter.upper()}: a score is {scale.low:g} to {scale.high:g} in steps of "
         f"{scale.step:g}."
@@ -258,4 +265,5 @@ def _comment(value: object) -> str | None:
         value.encode()
     except UnicodeEncodeError:
         raise InputError("the comment has letters that are no Unicode text.") from None
-    return value
+    # No keyboard types them; a NUL ends a text for many a program, and hides a formula's "=".
+    return value.translate(CONTROLS).strip() or None

@@ -14,7 +14,7 @@ import os
 import sqlite3
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -213,17 +213,13 @@ class Answers:
         ]
 
     def _rows(self, query: str, *given: str) -> list[tuple[Any, ...]]:
-        with (
-            self._plain_errors(),
-            self._patiently(lambda: self._connection.execute(query, given)) as rows,
-        ):
+        with self._plain_errors(), self._patiently(query, *given) as rows:
             return rows.fetchall()
 
     @contextlib.contextmanager
     def _writing(self) -> Iterator[sqlite3.Connection]:
         """A transaction that is on the disk when the block has been left."""
-        begin = lambda: self._connection.execute("BEGIN IMMEDIATE")
-        with self._plain_errors(), self._patiently(begin):
+        with self._plain_errors(), self._patiently("BEGIN IMMEDIATE"):
             try:
                 if _identity(self._path) != self._file:
                     raise StoreError(
@@ -237,14 +233,14 @@ class Answers:
                 raise
 
     @contextlib.contextmanager
-    def _patiently(self, begin: Callable[[], sqlite3.Cursor]) -> Iterator[sqlite3.Cursor]:
-        """Hold the connection once something has begun on it; let go of it between two tries."""
+    def _patiently(self, query: str, *given: str) -> Iterator[sqlite3.Cursor]:
+        """Hold the connection once a query has begun; let go of it between two tries."""
         end = time.monotonic() + BUSY
         while True:
             if not self._lock.acquire(timeout=max(0.0, end - time.monotonic())):
                 raise StoreError(f"{self._path} cannot be used now (others are writing)")
             try:
-                begun = begin()
+                begun = self._connection.execute(query, given)
                 break
             except BaseException as error:
                 self._lock.release()

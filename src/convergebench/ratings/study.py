@@ -23,7 +23,7 @@ from pydantic import ConfigDict, Field, ValidationError, model_validator
 
 from convergebench.cycle import Name, Record
 from convergebench.errors import StoreDamaged, StoreError, explain
-from convergebench.ratings.design import Design, Question, Scale
+from convergebench.ratings.design import MOST_TITLE, Design, Question, Scale
 
 FORMAT: Final = 1
 FILE: Final = "study.json"
@@ -101,7 +101,7 @@ class Study(Record):
 
     format: int = FORMAT
     name: Name
-    title: Annotated[str, Field(min_length=1, max_length=200)]
+    title: Annotated[str, Field(min_length=1, max_length=MOST_TITLE)]
     design: Design
     questions: tuple[Question, ...]
     scale: Scale = Scale()
@@ -150,7 +150,10 @@ class Study(Record):
                 "images",
                 "participants",
             },
-            exclude={"participants": {"__all__": {"token_sha256"}}},
+            exclude={
+                "participants": {"__all__": {"token_sha256"}},
+                "scale": {"low_label", "high_label"},
+            },
         )
         return hashlib.sha256(json.dumps(told, sort_keys=True).encode()).hexdigest()
 
@@ -186,11 +189,13 @@ def open_study(folder: str | os.PathLike[str]) -> Study:
     except (FileNotFoundError, NotADirectoryError) as error:
         raise StoreError(
             f"{folder} is not a rating study (no {FILE}). Make one with: convergebench rate create "
-            "RUN STUDY"
+            "RUN STUDY --participants 20"
         ) from error
     except OSError as error:
         raise StoreError(f"cannot read {path} ({error.strerror})") from error
     except ValidationError as error:
+        if error.errors()[0]["type"] == "json_invalid":  # whose explanation quotes the whole file
+            raise StoreDamaged(f"{path} is no JSON any more. Restore it from a copy.") from error
         raise StoreDamaged(f"{path}: {explain(error)}") from error
     if study.format != FORMAT:
         raise StoreError(f"{folder} has format {study.format}, this version reads {FORMAT}")

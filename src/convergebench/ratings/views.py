@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import secrets
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -9,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from convergebench.chain import FrameRef
+from convergebench.disk import sync_directory
 from convergebench.errors import ConvergeBenchError, StoreError
 from convergebench.frame import encode, resize, sha256
 from convergebench.ratings.choosing import Chosen, Taken
@@ -56,6 +58,18 @@ class Pictures:
             self.by_hash[digest] = name = secrets.token_hex(16)
             (self.folder / f"{name}.png").write_bytes(data)
         return self.by_hash[digest]
+
+    def bytes_of(self, image: Image) -> int:
+        """What all pictures of an image weigh that a page may show."""
+        names = {image.input, image.reference, *(shot.picture for shot in image.shots.values())}
+        return sum((self.folder / f"{name}.png").stat().st_size for name in names if name)
+
+    def sync(self) -> None:
+        """Flush all of them to the disk."""
+        for name in self.by_hash.values():
+            with (self.folder / f"{name}.png").open("rb") as file:
+                os.fsync(file.fileno())
+        sync_directory(self.folder)
 
 
 def encoded(

@@ -1,12 +1,14 @@
 """Cases: outputs that people or a judge call infidel or over-generated, or that we flag ourselves.
 
-An output is a case where at least half of those who looked say so. A *measured* flag says only that
-an output has much more fine detail than its truth: where to look, not what is wrong.
+An output is a case where more than half of those who looked say so, as in `rate analyze`. A
+*measured* flag says only that an output has much more fine detail than its truth: where to look,
+not what is wrong.
 """
 
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Iterable
 from typing import Final, Literal
 
@@ -18,7 +20,7 @@ Kind = Literal["infidelity", "over-generation"]
 KINDS: Final[tuple[Kind, ...]] = ("infidelity", "over-generation")
 
 MAJORITY: Final = 0.5
-"""Share of those who looked from which on an output is a case."""
+"""An output is a case where more than this share of those who looked says so."""
 
 FLAGGED: Final = 1.5
 """`detail-ratio`, over the input's own, from which on an output is flagged.
@@ -68,7 +70,7 @@ def _by(labels: Iterable[Label], kind: Kind) -> dict[str, dict[str, list[Label]]
 
 def _labelled(kind: Kind, by: str, one: Attempt, labels: list[Label]) -> Case | None:
     share = math.fsum(label.value for label in labels) / len(labels)
-    if share < MAJORITY:
+    if share <= MAJORITY:
         return None
     said = dict.fromkeys(label.comment for label in labels if label.comment and label.value)
     return Case(
@@ -101,18 +103,30 @@ def _counted(
     for method in material.methods:
         seen = [one for one in looked if one.method == method.id]
         if seen:
+            mine = [case for case in found if case.method == method.id]
             counts.append(
                 CaseCount(
                     kind=kind,
                     method=method.id,
                     group=method.group,
-                    cases=sum(case.method == method.id for case in found),
+                    cases=len(mine),
                     looked=len(seen),
                     by=by,
                     repeats=len({one.repeat for one in seen}),
+                    in_one_run=_in_one_run(seen, mine),
                 )
             )
     return counts
+
+
+def _in_one_run(looked: list[Attempt], found: list[Case]) -> float:
+    """Cases in one run through the pictures: of each picture the share of its outputs.
+
+    Not all cases over the number of repeats: where repeats failed, or were looked at in part only,
+    that would make light of the others.
+    """
+    outputs = Counter(one.source for one in looked)
+    return math.fsum(1 / outputs[case.source] for case in found)
 
 
 def _means(material: Material, counts: list[CaseCount]) -> list[CaseMean]:
@@ -135,7 +149,7 @@ def _means(material: Material, counts: list[CaseCount]) -> list[CaseMean]:
                                 kind=kind, by=by, editor=editor, factor=factor, level=level,
                                 prompts=len(prompts), cases=sum(c.cases for c in prompts),
                                 looked=sum(c.looked for c in prompts),
-                                per_prompt=math.fsum(c.cases / c.repeats for c in prompts)
+                                per_prompt=math.fsum(c.in_one_run for c in prompts)
                                 / len(prompts),
                             )
                         )  # fmt: skip

@@ -48,6 +48,26 @@ def effects(material: Material) -> tuple[Effect, ...]:
     return tuple(found)
 
 
+def confounded(material: Material) -> tuple[str, ...]:
+    """A note on each pair of levels that no two prompts differ in alone: no effect can be told."""
+    if material.means:
+        return ()
+    notes = []
+    for editor, methods in material.prompted().items():
+        for factor, own in material.levels(methods).items():
+            for level in own[1:]:
+                if not any(
+                    _sets(material, measure, methods, factor, (level, own[0]))
+                    for measure in material.measures
+                ):
+                    whose = f"{editor}, {factor}" if editor else factor
+                    notes.append(
+                        f"{whose}: {level} − {own[0]} cannot be told: no prompts differ in "
+                        f"{factor} alone."
+                    )
+    return tuple(notes)
+
+
 def _others(levels: dict[str, list[str]], factor: str) -> list[str]:
     return [
         f"{other}={level}"

@@ -291,8 +291,7 @@ def _left_out(
     what: str,
 ) -> tuple[str, ...]:
     """Which pictures are not in the means, and why."""
-    if material.means:
-        return ()
+    noun = "scene" if material.means else "picture"
     notes: dict[str, list[str]] = {}
     for measure in material.measures:
         possible, used = material.sources(measure, among), over[measure.name]
@@ -304,9 +303,18 @@ def _left_out(
         if not possible or not having or len(used) == len(possible):
             continue
         left = [source for source in possible if source not in used]
-        all_ = counted(len(possible), "picture")
+        all_ = counted(len(possible), noun)
         text = f"over {len(used)} of {all_}: not all {what} have a score of {shown(left)}"
         if not used:
             text = f"no mean: of none of {all_} do all {what} have a score"
+        if possible == [""]:  # one row of means
+            text = f"no mean: not all {what} have one"
+        beyond = [
+            method.label
+            for method in methods
+            if any(material.value(measure.name, method.id, source) == math.inf for source in left)
+        ]
+        if beyond:
+            text += f" (infinite with {shown(beyond)})"
         notes.setdefault(text, []).append(measure.title)
     return tuple(f"{', '.join(titles)}: {text}." for text, titles in notes.items())

@@ -52,7 +52,7 @@ def material_of(gathered: Gathered, metrics: Sequence[str] | None = None) -> Mat
         raise InputError(
             f"{gathered.name} has no chains that restore. Make some with: convergebench run "
             "DIRECTORY --suite restoration-v1 --editor …, or import a folder of outputs with: "
-            "convergebench import FOLDER RUN"
+            "convergebench import FOLDER --to RUN"
         )
     field = _Field.of(gathered, table)
     scored = Scored.of(gathered, field.attempts, field.steps, metrics)

@@ -225,7 +225,8 @@ class Case:
 class CaseCount:
     """Cases per method: the paper's count, with what it was counted over.
 
-    `looked` are outputs, in so many `repeats` of the pictures.
+    `looked` are outputs, in so many `repeats` of the pictures; `in_one_run` the cases in one run
+    through the pictures: of each picture the share of its outputs that are cases.
     """
 
     kind: Literal["infidelity", "over-generation"]
@@ -235,6 +236,7 @@ class CaseCount:
     looked: int
     by: str
     repeats: int = 1
+    in_one_run: float = 0.0
 
 
 @dataclass(frozen=True)

@@ -71,7 +71,7 @@ class Scored:
             values=values,
             labels=_labels(rows),
             detail=known[m.DETAIL][1] if m.DETAIL in known else {},
-            notes=_score_notes(promoted, closed, known, names),
+            notes=(*_score_notes(promoted, closed, known, names), *_rated(rows, names)),
         )
 
 
@@ -120,6 +120,20 @@ def _ratings(rows: pl.DataFrame) -> Known:
         return {}
     means = mine.group_by("chain", maintain_order=True).agg(pl.col("value").mean())
     return {m.QUALITY: (m.HUMAN, dict(means.iter_rows()))}
+
+
+def _rated(rows: pl.DataFrame, names: Sequence[str]) -> tuple[str, ...]:
+    """A word where ratings of several studies are in one mean: their scales may differ."""
+    if m.QUALITY not in names:
+        return ()
+    mine = rows.filter((pl.col("metric") == m.QUALITY) & pl.col("value").is_not_null())
+    studies = mine["version"].str.replace(r":[^:]*$", "").unique(maintain_order=True).to_list()
+    if len(studies) < 2:
+        return ()
+    return (
+        f"people: scores of {len(studies)} studies are taken together as they are: "
+        f"{shown(studies)}. convergebench rate analyze tells them apart.",
+    )
 
 
 def _labels(rows: pl.DataFrame) -> tuple[Label, ...]:

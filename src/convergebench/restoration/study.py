@@ -10,7 +10,7 @@ from pathlib import Path
 from convergebench.errors import SettingsError
 from convergebench.gathering import Gathered, gather
 from convergebench.restoration.cases import cases
-from convergebench.restoration.effects import effects
+from convergebench.restoration.effects import confounded, effects
 from convergebench.restoration.material import Material
 from convergebench.restoration.means import compared, overall_sheet, prompt_sheets, scene_sheets
 from convergebench.restoration.reading import material_of
@@ -76,7 +76,7 @@ def judged(material: Material) -> Restoration:
         counts=counts,
         cases=found,
         case_means=per_prompt,
-        notes=(*material.notes, *part, *missing),
+        notes=(*material.notes, *part, *missing, *confounded(material)),
         scores=_scores(material),
     )
 

@@ -147,10 +147,15 @@ class _Table:
         if not label:
             raise InputError(f"{where}: neither a prompt nor a method is named.")
         group = told.get("group", "") if prompted else ""
-        if label not in self._methods:
-            self._methods[label] = Method(label, label, editor, name if prompted else "", group)
-            factors = {n: cells[n].strip() for n in self._factors if cells[n].strip()}
-            self._told[label] = (factors or paper_factors(group)) if prompted else {}
+        method = Method(label, label, editor, name if prompted else "", group)
+        factors = {n: cells[n].strip() for n in self._factors if cells[n].strip()}
+        about = (factors or paper_factors(group)) if prompted else {}
+        before = self._methods.setdefault(label, method), self._told.setdefault(label, about)
+        if before != (method, about):
+            raise InputError(
+                f"{where}: {label} has another group or other factors than in the lines above: "
+                f"{_words(method.group, about)}, and there {_words(before[0].group, before[1])}."
+            )
         source = told.get("image", "")
         if self._per_picture and not source:
             raise InputError(f"{where}: no image is named.")
@@ -164,7 +169,14 @@ class _Table:
                 f"{first}. Tell repeats apart by a column 'repeat'."
             )
         self._attempts[label, source, repeat] = number
-        self._pictures.setdefault(source, (told.get("scene", ""), told.get("damage", "")))
+        place = (told.get("scene", ""), told.get("damage", ""))
+        known = self._pictures.get(source, place)
+        if any(new and old and new != old for new, old in zip(place, known, strict=True)):
+            raise InputError(
+                f"{where}: {source} is of {_words(*place)}, and in the lines above of "
+                f"{_words(*known)}. A picture has one scene and one damage."
+            )
+        self._pictures[source] = (known[0] or place[0], known[1] or place[1])
         for column, measure in self._measured.items():
             value = _number(cells[column], f"{where}, column {column}")
             if value is not None:
@@ -219,6 +231,14 @@ def _read(path: Path) -> tuple[list[str], list[Line]]:
             )
         lines.append((number, dict(zip(columns, row, strict=True))))
     return columns, lines
+
+
+def _words(*told: str | Mapping[str, str]) -> str:
+    """What a line says of a prompt or a picture."""
+    found = []
+    for one in told:
+        found += [one] if isinstance(one, str) else [f"{k}={v}" for k, v in one.items()]
+    return ", ".join(word for word in found if word) or "nothing"
 
 
 def _once(path: Path, roles: Mapping[str, str]) -> None:

@@ -30,6 +30,7 @@ from typing import IO, Final, Self
 import polars as pl
 
 from convergebench.errors import InputError, SettingsError, scrub
+from convergebench.processes import end_group
 from convergebench.trial.own import Reading
 from convergebench.wording import counted
 
@@ -178,7 +179,7 @@ def _answers(
         try:
             yield from _numbers(name, process, lines, len(paths), patience, errors)
         finally:
-            _end(process)
+            end_group(process)
             for thread in threads:
                 thread.join(5)
             if process.stdout is not None:
@@ -287,17 +288,6 @@ def _tell(stream: IO[str], paths: Sequence[str]) -> None:
         for path in paths:
             stream.write(f"{path}\n")
             stream.flush()
-
-
-def _end(process: subprocess.Popen[str]) -> None:
-    """End the process and what it has started, if any of it is still there.
-
-    Also where the process itself has ended: a child of it would hold its output open, and reading
-    that, or closing it, would wait for the child.
-    """
-    with suppress(ProcessLookupError, PermissionError):
-        os.killpg(process.pid, 9)
-    process.wait()
 
 
 def _last_words(errors: IO[bytes]) -> str:

@@ -173,6 +173,51 @@ def test_a_run_that_is_stopped_at_once_leaves_no_command_behind(tmp_path: Path, 
     _gone(int((tmp_path / "child").read_text()))
 
 
+def test_a_killed_run_leaves_nothing_behind_that_its_command_had_started(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "scratch").mkdir()
+    monkeypatch.setenv("TMPDIR", str(tmp_path / "scratch"))
+    told = (
+        "import subprocess, sys, time\n"
+        "child = subprocess.Popen([sys.executable, '-c', 'import time; time.sleep(60)'])\n"
+        f"open({str(tmp_path / 'child')!r}, 'w').write(str(child.pid))\n"
+        "time.sleep(60)\n"
+    )
+    suite = write_suite(tmp_path / "suite", 1)
+    words = run_words(suite, f"{script(tmp_path, told)} {{input}} {{output}}", 1)
+    process = subprocess.Popen(
+        [*program(), *words], cwd=tmp_path, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+    )
+    try:
+        for _ in range(600):
+            if (tmp_path / "child").exists() and (tmp_path / "child").read_text():
+                break
+            time.sleep(0.1)
+    finally:
+        process.kill()
+        process.wait()
+    _gone(int((tmp_path / "child").read_text()))
+    for _ in range(100):
+        if not list((tmp_path / "scratch").glob("convergebench-cmd-*")):
+            return
+        time.sleep(0.05)
+    pytest.fail("the command's pictures were left behind")
+
+
+def test_a_command_has_no_children_but_its_own(tmp_path: Path) -> None:
+    told = (
+        "import os, shutil, sys\n"
+        "if os.fork() == 0: os._exit(0)\n"
+        "os.wait()\n"
+        "try:\n    os.wait()\n"
+        "except ChildProcessError:\n    shutil.copy(sys.argv[1], sys.argv[2])\n"
+    )
+    assert reply(f"{script(tmp_path, told)} {{input}} {{output}}", deadline=20.0).data == (
+        frame().data
+    )
+
+
 def _gone(process: int) -> None:
     """A process has ended; what nobody waits for stays as a zombie."""
     for _ in range(100):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -10,9 +12,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from convergebench.editor import EditReply, Turn
-from convergebench.editors.own.folder import DEFAULT, FolderEditor, Pattern, _read
+from convergebench.editors.own.folder import DEFAULT, FolderEditor, Pattern, _read, source_names
 from convergebench.errors import EditorError, EditorFailed, EditorNoImage, SettingsError
 from convergebench.frame import Frame, encode
+from convergebench.importer.naming import legal_names
 from convergebench.registry import open_editor, reads_prompts
 from convergebench.store import RunStore
 from convergebench.testing import check_editor
@@ -124,6 +127,46 @@ def test_pictures_may_be_in_any_folder_below(tmp_path: Path) -> None:
 )
 def test_its_pattern_tells_whether_prompts_matter(pattern: str, reads: bool) -> None:
     assert reads_prompts(f"folder:no/such{pattern}") is reads
+
+
+@pytest.mark.parametrize("pattern", ["deep/{source}.png", "**/{source}.png"])
+def test_a_folder_that_cannot_be_read_is_told_and_not_called_empty(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, pattern: str
+) -> None:
+    put(tmp_path, "deep/S0!.png")
+    looks = {name: getattr(os, name) for name in ("scandir", "listdir")}
+
+    def guarded(name: str, path: Any) -> Any:
+        if str(path).endswith("deep"):
+            raise PermissionError(13, "Permission denied", str(path))
+        return looks[name](path)
+
+    for name in looks:
+        monkeypatch.setattr(os, name, partial(guarded, name))
+    editor = open_editor(f"folder:{tmp_path},pattern={pattern}")
+    assert isinstance(editor, FolderEditor)
+    told = editor.foreseen(key(), 1)
+    assert f"{tmp_path}/deep" in told
+    assert "cannot be read" in told
+    assert "Permission denied" in told
+    with pytest.raises(EditorError, match="cannot be read"):
+        editor.edit(request())
+
+
+@given(st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=80))
+def test_a_file_is_known_by_the_name_that_an_import_gives_its_source(called: str) -> None:
+    assert legal_names([called], "source")[called] in source_names(called)
+    taken = {legal_names([called], "source")[called]: "another"}
+    assert legal_names([called], "source", taken)[called] in source_names(called)
+
+
+@pytest.mark.parametrize("pattern", ["{source}.png", "**/{source}.png"])
+def test_pictures_with_names_in_any_script_are_found(tmp_path: Path, pattern: str) -> None:
+    names = ("日本", "中国", "A", "a", "é")
+    made = {name: put(tmp_path, f"{name}.png", seed) for seed, name in enumerate(names)}
+    for called, source in legal_names(names, "source").items():
+        name = f"folder:{tmp_path},pattern={pattern}"
+        assert reply(name, key=key(source=source), history=()).data == made[called]
 
 
 def test_what_will_be_wrong_is_foreseen(tmp_path: Path) -> None:

@@ -15,8 +15,8 @@ import signal
 import subprocess
 import tempfile
 import time
-from collections.abc import Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from functools import lru_cache
 from pathlib import Path
 from typing import IO, Final
@@ -25,6 +25,7 @@ from convergebench.editor import Abilities, EditorSpec, EditReply, EditRequest
 from convergebench.editors.own.terms import patience
 from convergebench.errors import EditorFailed, EditorNoImage, SettingsError, scrub
 from convergebench.frame import EXTENSIONS, sniff
+from convergebench.processes import end_group
 from convergebench.registry import PluginName
 from convergebench.wording import in_order
 
@@ -43,6 +44,12 @@ _INTERPRETERS: Final = re.compile(
     r"(python|pypy|ruby|perl|lua)[\d.]*|(ba|da|z|k)?sh|node|Rscript|julia|java|env|nice|uv|conda"
 )
 """Programs that only run what is named after them: their updates make no other method."""
+
+_WATCH: Final = """exec 3<&0 </dev/null
+( ( read -r _ <&3; rm -rf -- "$0"; kill -KILL 0 ) >/dev/null 2>&1 & )
+exec "$@" 3<&-"""
+"""Leaves somebody in the command's process group who waits for the end of the run, and becomes the
+command. The watcher is no child of the command: one that waits for all its children would hang."""
 
 
 class CommandEditor:
@@ -86,11 +93,15 @@ class CommandEditor:
 
     def _run(self, call: Sequence[str], scratch: Path, seconds: float) -> str:
         """Run the command; its last words. Raises EditorFailed."""
-        with open(scratch / "stdout", "w+b") as out, open(scratch / "stderr", "w+b") as err:
+        with (
+            _lifeline() as line,
+            open(scratch / "stdout", "w+b") as out,
+            open(scratch / "stderr", "w+b") as err,
+        ):
             try:
                 process = subprocess.Popen(
-                    [*_bound(), *call],
-                    stdin=subprocess.DEVNULL,
+                    [*_watched(scratch), *_bound(), *call],
+                    stdin=line,
                     stdout=out,
                     stderr=err,
                     start_new_session=True,  # so that it can be ended with all it has started
@@ -102,11 +113,11 @@ class CommandEditor:
                 code = process.wait(seconds)
             except subprocess.TimeoutExpired:
                 waited = time.monotonic() - began
-                _end(process)
+                end_group(process)
                 last = self._last_words(scratch, err, out)
                 raise EditorFailed(f"{self._name} timed out after {waited:.0f} s{last}") from None
             finally:
-                _end(process)
+                end_group(process)
             last = self._last_words(scratch, err, out)
         if code < 0:
             with suppress(ValueError):
@@ -149,19 +160,27 @@ class CommandEditor:
         return data
 
 
+@contextmanager
+def _lifeline() -> Iterator[int]:
+    """A pipe that nothing is written to: who reads it learns that the run has ended."""
+    ours, theirs = os.pipe()
+    try:
+        yield ours
+    finally:
+        os.close(ours)
+        os.close(theirs)
+
+
+def _watched(scratch: Path) -> tuple[str, ...]:
+    """What ends whatever a command has started with the run, even a killed one."""
+    return ("/bin/sh", "-c", _WATCH, str(scratch))
+
+
 @lru_cache(maxsize=1)
 def _bound() -> tuple[str, ...]:
     """What ends a command with the run, even a killed one, where the system has it."""
     program = shutil.which("setpriv")
     return (program, "--pdeathsig", "KILL", "--") if program else ()
-
-
-def _end(process: subprocess.Popen[bytes]) -> None:
-    """End a command and whatever it has started and left behind."""
-    with suppress(OSError):  # all of it has ended
-        os.killpg(process.pid, signal.SIGKILL)
-    with suppress(subprocess.TimeoutExpired):
-        process.wait(5)
 
 
 def _filled(word: str, places: Mapping[str, str]) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import string
 from contextlib import suppress
@@ -15,6 +16,7 @@ from convergebench.editors.own.terms import Terms, read_terms, refuse_unknown
 from convergebench.errors import EditorFailed, EditorNoImage, SettingsError
 from convergebench.frame import sha256
 from convergebench.registry import PluginName
+from convergebench.wording import in_order
 
 VERSION: Final = "1"
 DEFAULT: Final = "{source}/{cycle}/{step:03d}.png"
@@ -27,6 +29,9 @@ ENDINGS: Final = (
 )
 ANYWHERE: Final = "**/"
 """How a pattern begins whose files may be in any folder below."""
+
+LONGEST: Final = 60
+"""Letters that the name of a source may have."""
 
 CAVEAT: Final = "made elsewhere: the frames were read from a folder"
 
@@ -112,6 +117,7 @@ class FolderEditor:
         self.spec: Final = spec
         self._root: Final = root
         self._pattern: Final = pattern
+        self._closed: tuple[str, ...] = ()
 
     def edit(self, request: EditRequest) -> EditReply:
         """The bytes of the frame, as they are."""
@@ -149,6 +155,8 @@ class FolderEditor:
     def _missing(self, place: str, key: ChainKey | None) -> str:
         """That a frame is not there, with the pattern that would have found one like it."""
         told = f"there is no {place} in {self._root} (nor with another ending)"
+        if self._pattern.anywhere and self._closed:
+            told += f"; these folders cannot be read: {in_order(self._closed)}"
         if key is not None and not re.search(r"[/\\\0]", key.source) and key.source.strip("."):
             flat = "{source}.png"
             with suppress(EditorFailed):
@@ -171,8 +179,14 @@ class FolderEditor:
 
     def _find(self, place: str) -> Path | None:
         """The file of that name, or the one like it with another ending. Raises EditorFailed."""
-        if self._pattern.anywhere:
-            return self._found_below(place)
+        try:
+            return self._found_below(place) if self._pattern.anywhere else self._found_at(place)
+        except OSError as error:
+            told = error.filename or self._root
+            raise EditorFailed(f"{told} cannot be read: {error.strerror}") from None
+
+    def _found_at(self, place: str) -> Path | None:
+        """The file at a place, or the one like it with another ending."""
         exact = self._root / place
         stem = exact.stem if exact.suffix.lower() in ENDINGS else exact.name
         others = [exact.with_name(stem + ending) for ending in ENDINGS]
@@ -181,7 +195,9 @@ class FolderEditor:
             found = [
                 path
                 for path in sorted(exact.parent.iterdir())
-                if path.suffix.lower() in ENDINGS and _plain(path.stem) == stem and path.is_file()
+                if path.suffix.lower() in ENDINGS
+                and stem in source_names(path.stem)
+                and path.is_file()
             ]
         # By what they are, not by name: to some file systems .jpg and .JPG are one.
         if len({(path.stat().st_dev, path.stat().st_ino) for path in found}) > 1:
@@ -194,7 +210,8 @@ class FolderEditor:
         head, _, name = place.rpartition("/")
         stem = name[: -len(ending)] if (ending := _ending(name)) else name
         wanted = f"{head}/{_plain(stem)}" if head else _plain(stem)
-        found = self._below.get(wanted, ())
+        found = self._below.get(wanted, [])
+        found = [path for path in found if len(found) > 1 and path.stem == stem] or found
         if len(found) > 1:
             names = " and ".join(str(path.relative_to(self._root)) for path in found[:2])
             raise EditorFailed(f"{self._root}: {names} are both there, expected one of them")
@@ -204,12 +221,17 @@ class FolderEditor:
     def _below(self) -> dict[str, list[Path]]:
         """The pictures in all folders: by name, by name behind the folders', and by both."""
         found: dict[str, list[Path]] = {}
-        for path in sorted(self._root.rglob("*")):
+        closed: list[OSError] = []
+        walk = os.walk(self._root, onerror=closed.append)
+        paths = [Path(folder, name) for folder, _, names in walk for name in names]
+        self._closed = tuple(f"{error.filename} ({error.strerror})" for error in closed)
+        for path in sorted(paths):
             if path.suffix.lower() in ENDINGS and path.is_file():
                 *folders, _ = path.relative_to(self._root).parts
-                names = {_plain(path.stem), _plain("_".join([*folders, path.stem]))}
+                own = source_names(path.stem)
+                names = own | source_names("_".join([*folders, path.stem]))
                 names |= {
-                    "/".join([*folders[at:], _plain(path.stem)]) for at in range(len(folders))
+                    "/".join([*folders[at:], name]) for at in range(len(folders)) for name in own
                 }
                 for name in names:
                     found.setdefault(name, []).append(path)
@@ -225,6 +247,17 @@ def _ending(name: str) -> str:
     """The ending of a picture's name; empty if it has none."""
     ending = Path(name).suffix
     return ending if ending.lower() in ENDINGS else ""
+
+
+def source_names(called: str) -> set[str]:
+    """What a source may be named of which the file is called so, as imports and suites do it.
+
+    A name of which nothing is legal, or that another source has, ends with a hash of what it was.
+    """
+    plain = _plain(called)
+    digest = sha256(called.encode("utf-8", "surrogateescape"))
+    hashed = f"{(plain or 'source')[: LONGEST - 7].rstrip('-._')}-{digest[:6]}"
+    return {plain, hashed} if plain else {hashed}
 
 
 def _plain(name: str) -> str:

@@ -24,6 +24,7 @@ from convergebench.importer.found import (
     Wishes,
 )
 from convergebench.registry import open_suite
+from convergebench.suite import Suite
 from convergebench.wording import counted, in_order
 
 PAPER: Final = "restoration-v1"
@@ -110,6 +111,14 @@ def damage_of(scene: str) -> str:
     """The degradation that a part of a path is called after, or nothing."""
     found = (_BARE_DAMAGES.get(_bare(part), "") for part in scene.split("/"))
     return next((damage for damage in found if damage), "")
+
+
+def category_of(scene: str, like: Suite) -> str:
+    """A scene as the suite spells it, if it has one like it; a folder of the damage is none."""
+    known = {_bare(source.category): source.category for source in like.source}
+    parts = [part for part in scene.split("/") if part]
+    apart = [part for part in parts if not damage_of(part)] or parts
+    return known.get(_bare("".join(apart)), "/".join(apart))
 
 
 def _bare(name: str) -> str:
@@ -238,6 +247,7 @@ def _sources(
     """Tell every source with its truth; which truths were used."""
     used: set[str] = set()
     without = []
+    paper = open_suite(PAPER)  # spelt as `suites load` does: one picture, one scene
     for key, files in inputs.files.items():
         match = truths.find(*key)
         if match:
@@ -251,7 +261,7 @@ def _sources(
         finds.sources[names[key]] = FoundSource(
             place=look.place(files[0]),
             truth=look.place(truths.files[match][0]) if match else None,
-            category=key[0],
+            category=category_of(key[0], paper),
             degradation=damage_of(key[0]),
         )
     if without and truths.files:

@@ -1,0 +1,21 @@
+"""Ending a command with all that it has started."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+from contextlib import suppress
+from typing import Any
+
+
+def end_group(process: subprocess.Popen[Any]) -> None:
+    """End a process that leads a session of its own, and whatever it has left behind.
+
+    Also where the process itself has ended: a child of it would hold its output open, and reading
+    that, or closing it, would wait for the child.
+    """
+    with suppress(OSError):  # all of it has ended
+        os.killpg(process.pid, signal.SIGKILL)
+    with suppress(subprocess.TimeoutExpired):
+        process.wait(5)
