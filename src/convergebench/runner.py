@@ -147,7 +147,10 @@ def run(
     store = job.store or RunStore.create(path, job.suite, job.size)
     with store.writing("run", reserve=_reserve(job, editors, keys, origins)) as notes:
         store.write_json("spec.json", _kept(job.spec))
-        refs = _keep_sources(store, {**origins, **_other_sources(job, origins, observe)})
+        # Restorations are compared with each other, and with no floor.
+        kinds = {job.suite.cycle_of(key.cycle).kind for key in keys}
+        others = {} if kinds == {"restore"} else _other_sources(job, origins, observe)
+        refs = _keep_sources(store, {**origins, **others})
         ledger = Ledger(store)
         mended = mend(store, ledger, store.chains())
         notes += mended.notes

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from convergebench.cli import options as o
-from convergebench.cli.output import show
+from convergebench.cli.output import display, show
 
 EXAMPLES = (
     "Examples:  convergebench plan -e ref:jpeg --rounds 10   ·   "
@@ -44,22 +44,24 @@ def plan(
     """Say what a run would do: calls, dollars, time, disk. Calls no editor, writes nothing."""
     from convergebench import planner
 
-    planned = planner.plan(
-        run,
-        o.design(config, preset, arm),
-        retry_failed=retry_failed,
-        suite=suite,
-        editors=editor,
-        sources=source,
-        cycles=cycle,
-        rounds=rounds,
-        steps=steps,
-        repeats=repeats,
-        size=size,
-        prompts=str(prompts) if prompts else None,
-        budget=budget,
-        concurrency=concurrency,
-        settings=o.axes(setting),
-        controls=controls,
-    )
+    with display("planning") as shown:
+        planned = planner.plan(
+            run,
+            o.design(config, preset, arm),
+            retry_failed=retry_failed,
+            observe=shown.update,
+            suite=suite,
+            editors=editor,
+            sources=source,
+            cycles=cycle,
+            rounds=rounds,
+            steps=steps,
+            repeats=repeats,
+            size=size,
+            prompts=str(prompts) if prompts else None,
+            budget=budget,
+            concurrency=concurrency,
+            settings=o.axes(setting),
+            controls=controls,
+        )
     show(planned, json)

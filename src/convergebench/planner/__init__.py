@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Iterable, Mapping, Set
+from collections.abc import Callable, Iterable, Mapping, Set
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -31,11 +31,13 @@ def plan(
     config: str | os.PathLike[str] | RunSpec | Mapping[str, Any] | None = None,
     *,
     retry_failed: bool = False,
+    observe: Callable[[int, int], None] | None = None,
     **overrides: Any,
 ) -> Plan:
     """What `run` with the same arguments would do. Calls no editor and writes nothing.
 
-    A table or a RunSpec may also be the first argument.
+    A table or a RunSpec may also be the first argument. `observe` is told how many sources have
+    been looked at, and how many there are.
     """
     if isinstance(directory, RunSpec | Mapping):
         directory, config = None, directory
@@ -43,7 +45,11 @@ def plan(
     keys = job.spec.keys(job.suite)
     editors = {name: open_editor(name) for name in dict.fromkeys(k.editor for k in keys)}
     names = dict.fromkeys(key.source for key in keys)
-    origins = {name: job.extent(name) or job.origin(name)[0] for name in names}
+    origins: dict[str, Frame | Extent] = {}
+    for name in names:
+        origins[name] = job.extent(name) or job.origin(name)[0]
+        if observe is not None:
+            observe(len(origins), len(names))
     planned = plan_job(job, keys, editors, origins, retry_failed=retry_failed)
     lacking = foreseen(job, keys, editors)
     if not lacking:

@@ -6,6 +6,7 @@ import os
 import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 from typing import Any, Final
 
@@ -25,6 +26,9 @@ from convergebench.wording import in_order
 
 DRAWN: Final = 1 << 20
 """Pixels of a source that is drawn to be planned with; a larger one is only sketched."""
+
+DAMAGED: Final = 1 << 17
+"""The same of a damaged source: its damage takes as long as its drawing."""
 
 SKETCHED: Final = (8, 4)
 """Strips that a sketch has, over the height of the picture, and rows in each."""
@@ -71,13 +75,20 @@ class Job:
         wanted = self.suite.source_named(name)
         width, height = wanted.drawn_size(self.size)
         kept = self.store and name in (self.store.read_json("sources.json") or {})
-        if wanted.draw is None or kept or width * height <= DRAWN:
+        least = DAMAGED if wanted.degrade else DRAWN
+        if wanted.draw is None or kept or width * height <= least:
             return None
-        strips, rows = SKETCHED
-        starts = ((2 * n + 1) * height // (2 * strips) - rows // 2 for n in range(strips))
-        drawn = (scene_rows(wanted.draw, width, height, y, y + rows) for y in starts)
-        data = sum(len(encode(strip)) for strip in drawn)
-        return Extent(width, height, round(data * height / (strips * rows)))
+        return _sketched(wanted.draw, width, height)
+
+
+@lru_cache(maxsize=256)
+def _sketched(scene: str, width: int, height: int) -> Extent:
+    """How large a drawing would be; several sources may be of one scene."""
+    strips, rows = SKETCHED
+    starts = ((2 * n + 1) * height // (2 * strips) - rows // 2 for n in range(strips))
+    drawn = (scene_rows(scene, width, height, y, y + rows) for y in starts)
+    data = sum(len(encode(strip)) for strip in drawn)
+    return Extent(width, height, round(data * height / (strips * rows)))
 
 
 def prepare(

@@ -54,7 +54,7 @@ export class ItemPage {
   build(comment) {
     const { study, item } = this;
     const references = [];
-    if (item.input) references.push(this.card(item.input, "Input", "as it was", null));
+    if (item.input) references.push(this.card(item.input, "Input", "damaged", null));
     if (item.reference) references.push(this.card(item.reference, "Reference", "as it should be", null));
     const methods = item.slots.map((slot) => this.card(slot.image, item.slots.length > 1 ? slot.label : "Picture", "", slot));
     this.given = make("div", { class: "group references" }, ...references);
