@@ -101,10 +101,13 @@ def killed_while_they_rate(server: Server, pages: list[Page]) -> int:
             trying_again += sum("Not saved yet, trying again" in text for text in told)
             server.start()
             pages[kills].reload()
-        for number, page in enumerate(pages):  # on a busy machine a browser's tab may die
-            lost[number] = lost[number] + 1 if "error" in progress(page) else 0
-            if lost[number] > 40:
-                page.goto(page.url)
+        for number, page in enumerate(pages):
+            # Whose page was still loading its scripts at a kill sees it wait, and loads it again.
+            waits = progress(page)["screen"] in ("", "wait", None)
+            lost[number] = lost[number] + 1 if waits else 0
+            if lost[number] >= 25:
+                page.reload()
+                lost[number] = 0
         time.sleep(0.2)
     pytest.fail(f"not done in time: {everybody(pages)}, {[progress(p) for p in pages]}")
 
