@@ -116,7 +116,7 @@ def main() -> None:
         print(f"convergebench: {scrub(str(error))}", file=sys.stderr)
         sys.exit(2)
     except _Stopped:
-        told = "stopped. What was finished is saved; the same command goes on from there."
+        told = "stopped. What was finished is saved; give the same command again."
         print(f"convergebench: {told}", file=sys.stderr)
         sys.exit(130)
     except BrokenPipeError:  # `convergebench … | head`
