@@ -88,8 +88,8 @@ def read_answers(path: str | os.PathLike[str]) -> pl.DataFrame:
         table = _read(path)
     except OSError as error:
         raise InputError(
-            f"cannot read {path} ({error.strerror or error}); expected a rating study, a run, or a CSV "
-            "or Parquet file of answers"
+            f"cannot read {path} ({error.strerror or error}); expected a rating study, a run, or a "
+            "CSV or Parquet file of answers"
         ) from error
     except pl.exceptions.PolarsError as error:
         told = str(error).partition("\n")[0]
