@@ -3,6 +3,8 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 RUN ?= demo-run
+# What is used is compiled when it is used; compiling all that is installed takes as long as the rest.
+INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-compile -c constraints.txt
 
 .PHONY: demo test check bench clean
 .DEFAULT_GOAL := help
@@ -17,11 +19,11 @@ $(VENV)/core: pyproject.toml constraints.txt
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
 	  { echo "ConvergeBench needs Python 3.11 or newer; set PYTHON=/path/to/python3.11" >&2; exit 2; }
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e .
+	$(INSTALL) -e .
 	touch $@
 
 $(VENV)/dev: $(VENV)/core
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev]'
+	$(INSTALL) -e '.[dev]'
 	touch $@
 
 demo: $(VENV)/core
@@ -42,6 +44,7 @@ bench: $(VENV)/dev
 	$(BIN)/python -m benchmarks.importing
 	$(BIN)/python -m benchmarks.intervals
 	$(BIN)/python -m benchmarks.report
+	$(BIN)/python -m benchmarks.scale --frames 1000 5000 --repeats 1
 
 clean:
 	rm -rf $(VENV) demo-run

@@ -24,8 +24,9 @@ import numpy as np
 from convergebench.chain import Call, ChainHeader, ChainKey, FrameRef, Step
 from convergebench.cycle import Cycle, Edit
 from convergebench.frame import Frame, encode
+from convergebench.scoretable import rows_frame
 from convergebench.source import Source
-from convergebench.store import RunStore, rows_frame
+from convergebench.store import RunStore
 from convergebench.suite import Suite
 
 PROMPT = "Generate an exact copy of this picture."

@@ -30,8 +30,9 @@ from convergebench.comparisons import floor_pairs
 from convergebench.cycle import Cycle, Edit
 from convergebench.frame import Frame
 from convergebench.registry import metric_spec
+from convergebench.scoretable import SCORE_COLUMNS
 from convergebench.source import Source
-from convergebench.store import SCORE_COLUMNS, RunStore
+from convergebench.store import RunStore
 from convergebench.suite import Suite
 
 METRICS = (

@@ -15,16 +15,18 @@ from hypothesis import settings
 from tests.support.plugins import install_test_plugin
 
 # Machines are noisy: how long an example takes says nothing about whether it is right.
-# Where a change is judged (.ci/run), the same examples every time; elsewhere new ones.
-settings.register_profile("patient", deadline=None, derandomize="CI" in os.environ)
+# Where a change is judged (.ci/run), the same examples every time, and fewer; elsewhere new ones.
+JUDGED = "CI" in os.environ
+settings.register_profile(
+    "patient", deadline=None, derandomize=JUDGED, max_examples=50 if JUDGED else 100
+)
 settings.load_profile("patient")
 
 ROOT = Path(__file__).resolve().parents[1]
-# Comparisons with pyiqa, torch and lpips, and diffusers' pipelines, run in an environment of their
-# own: see .ci/iqa and .ci/local.
-collect_ignore = [
-    folder for folder, module in (("iqa", "pyiqa"), ("local", "diffusers")) if not find_spec(module)
-]
+# Comparisons with pyiqa, torch and lpips, diffusers' pipelines, clusters, and the object storage of
+# Google and Azure run in environments of their own: see .ci/iqa, .ci/local, .ci/scale, .ci/clouds.
+_ELSEWHERE = {"clouds": "adlfs", "iqa": "pyiqa", "local": "diffusers", "ray": "ray"}
+collect_ignore = [folder for folder, module in _ELSEWHERE.items() if not find_spec(module)]
 LOOPBACK = {"127.0.0.1", "::1", "localhost"}
 
 

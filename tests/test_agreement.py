@@ -19,7 +19,8 @@ import convergebench
 from convergebench.agreement import Agreement, ScoreAgreement, compare_scores
 from convergebench.errors import SettingsError, StoreError, UnknownName
 from convergebench.registry import metric_spec
-from convergebench.store import RunStore, rows_frame
+from convergebench.scoretable import rows_frame
+from convergebench.store import RunStore
 from convergebench.suite import load_suite
 from tests.support.runs import write_suite
 

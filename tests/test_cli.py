@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+from convergebench.errors import scrub
 from tests.support.runs import write_suite
 
 
@@ -186,17 +187,26 @@ def test_ctrl_c_stops_with_a_sentence(tmp_path: Path) -> None:
     assert not (path / "scores").exists() or not list((path / "scores").iterdir())
     assert not (path / "report").exists()
     command = [sys.executable, "-m", "convergebench", "score", str(path)]
-    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as process:
-        while not (path / "score.lock").exists():
-            time.sleep(0.02)
-        time.sleep(0.3)
-        process.send_signal(signal.SIGINT)
-        _, told = process.communicate()
-    assert process.returncode == 130
-    assert "convergebench: stopped. What was finished is saved" in told
+    for number in (signal.SIGINT, signal.SIGTERM):
+        (path / "score.lock").unlink(missing_ok=True)
+        with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as process:
+            while not (path / "score.lock").exists():
+                time.sleep(0.02)
+            time.sleep(0.3)
+            process.send_signal(number)
+            _, told = process.communicate()
+        assert process.returncode == 130
+        assert "convergebench: stopped. Whatever was stored is kept" in told
 
 
 def test_secrets_are_not_printed(tmp_path: Path) -> None:
     marker = "sk-marker-0987654321"
     done = cb("score", tmp_path / marker, env={"SOME_API_KEY": marker})
     assert marker not in complaint(done)
+
+
+@pytest.mark.parametrize("plain", [True, False])
+def test_a_secret_is_known_in_json_too(monkeypatch: pytest.MonkeyPatch, plain: bool) -> None:
+    monkeypatch.setenv("SOME_PASSWORD", secret := 'pa"ss\\wörd\t123')
+    told = scrub(json.dumps({"said": f"it is {secret}!"}, ensure_ascii=plain))
+    assert json.loads(told) == {"said": "it is <SOME_PASSWORD>!"}

@@ -52,7 +52,7 @@ def test_two_runs_tell_what_one_run_with_all_of_their_chains_tells(tmp_path: Pat
 
 
 @settings(
-    max_examples=12, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+    max_examples=5, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
 )
 @given(
     side=st.tuples(*[st.sampled_from(((0,), (1,), (0, 1)))] * 4).filter(

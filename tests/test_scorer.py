@@ -13,7 +13,7 @@ import pytest
 from convergebench.chain import Chain
 from convergebench.comparisons import floor_pairs
 from convergebench.editors.reference import ramp_psnr
-from convergebench.errors import ConvergeBenchError, SettingsError, StoreError
+from convergebench.errors import ConvergeBenchError, EngineError, SettingsError, StoreError
 from convergebench.metrics.pixel import psnr
 from convergebench.runner import run
 from convergebench.scorer import score
@@ -235,6 +235,39 @@ def test_mistakes(finished: Path, tmp_path: Path) -> None:
         score(finished, ["psnrr"])
 
 
+def test_what_a_worker_lacks_ends_the_command_and_is_no_null(
+    tmp_path: Path, test_plugin: Path
+) -> None:
+    table = {"suite": str(write_suite(tmp_path / "suite")), "editors": ["ref:noise"], "steps": 2}
+    run(tmp_path / "run", table, controls=False)
+    with pytest.raises(EngineError, match=r"a worker on \S+ cannot measure: its weights are not"):
+        score(tmp_path / "run", ["elsewhere-metric"])
+    assert RunStore.open(tmp_path / "run").scores().is_empty()
+
+
+def test_score_files_that_become_one_while_they_are_read(
+    finished: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    score(finished, ["psnr"], workers=1)
+    score(finished, ["ssim"], workers=1)
+    store = RunStore.open(finished)
+    whole = store.scores()
+    for part, rows in enumerate((whole[:5], whole[5:])):
+        rows.write_parquet(finished / "scores" / f"part-9{part}.parquet")
+    read = pl.read_parquet
+    merged: list[Path] = []
+
+    def reading(path: Path) -> pl.DataFrame:
+        if not merged:
+            merged.append(path)
+            store.merge_scores()  # as another process does
+        return read(path)
+
+    monkeypatch.setattr(pl, "read_parquet", reading)
+    assert RunStore.open(finished).scores().sort(whole.columns).equals(whole.sort(whole.columns))
+    assert merged
+
+
 def test_floor_pairs() -> None:
     assert floor_pairs(["a"]) == []
     assert sorted(floor_pairs(["a", "b", "c"])) == [(x, y) for x in "abc" for y in "abc" if x != y]
@@ -244,12 +277,15 @@ def test_floor_pairs() -> None:
 
 
 SCORE = """
-import resource, sys
+import re, resource, sys
 from convergebench.scorer import score
 run, steps, metrics, against = sys.argv[1:]
-rows = score(run, metrics.split(","), steps=range(int(steps)), against=against.split(",")).new
-who = (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)
-print(rows, sum(resource.getrusage(one).ru_maxrss for one in who))
+steps, workers = range(int(steps)), 2
+rows = score(run, metrics.split(","), steps=steps, against=against.split(","), workers=workers).new
+# Not ru_maxrss: a process inherits that of the one which started it, here pytest's.
+own = int(re.search(r"VmHWM:\\s+(\\d+)", open("/proc/self/status").read())[1])
+largest = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss
+print(rows, own + workers * largest)
 """
 
 
@@ -261,12 +297,12 @@ def test_a_long_4k_chain_scores_in_bounded_memory(tmp_path: Path) -> None:
     source = np.kron(coarse, np.ones((32, 32, 1), int)).astype(np.uint8)
     assert source.shape == (3072, 5632, 3)
     suite = write_suite(tmp_path / "suite", pictures=[source])
-    table = {"suite": str(suite), "editors": ["ref:ramp,step=1"], "cycles": ["copy"], "steps": 50}
+    table = {"suite": str(suite), "editors": ["ref:ramp,step=1"], "cycles": ["copy"], "steps": 12}
     run(tmp_path / "run", table, controls=False)
     for steps, metrics, against, count in (
-        ("51", "psnr,ssim,ssim-rgb,ssim-uniform", "home", 4 * 50),
-        # the same against previous, the other six that compare, and two that do not
-        ("6", "fast", "home,previous", 4 * 5 + 6 * 2 * 5 + 2 * 6),
+        ("13", "psnr", "home", 12),
+        # the same against previous, the other nine that compare, and two that do not
+        ("4", "fast", "home,previous", 3 + 9 * 2 * 3 + 2 * 4),
     ):
         command = [sys.executable, "-c", SCORE, str(tmp_path / "run"), steps, metrics, against]
         done = subprocess.run(command, capture_output=True, text=True, check=True)

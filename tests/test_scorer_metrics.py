@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import shutil
+from dataclasses import replace
 from pathlib import Path
 
 import polars as pl
@@ -10,13 +12,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from convergebench.comparisons import Wanted
 from convergebench.drawing import scene
 from convergebench.errors import SettingsError, UnknownName
+from convergebench.measure import Unit
 from convergebench.metrics.sets import ALL, PAPER, SETS, chosen
 from convergebench.registry import metric_name, names
 from convergebench.runner import run
 from convergebench.scorer import parse_steps, score
 from convergebench.store import RunStore
+from convergebench.workers import spread
 from tests.support.runs import CYCLES, write_suite
 
 pytestmark = pytest.mark.usefixtures("test_plugin")
@@ -181,3 +186,35 @@ def test_an_isolated_metric_is_refused_more_memory_than_it_may_use(finished: Pat
     assert all("MemoryError" in note for note in found["note"])
     assert not result.problems  # no worker died
     assert rows(finished, "psnr")["value"].null_count() == 0
+
+
+# -- units ----------------------------------------------------------------------------------------
+
+
+@given(st.sets(st.integers(0, 500), min_size=1), st.integers(0, 20))
+def test_a_unit_in_parts_has_each_step_once(steps: set[int], count: int) -> None:
+    unit = Unit("a--b", ("psnr",), Wanted(("home",), False), None, (), frozenset())
+    parts = spread(unit, sorted(steps), count)
+    assert len(parts) <= max(1, count)
+    if len(parts) == 1:
+        assert parts == [unit]
+    else:
+        assert [step for part in parts for step in part.steps or ()] == sorted(steps)
+        assert all(len(part.steps or ()) >= 10 for part in parts[:-1])
+    floor = replace(unit, others=("c", "d"))
+    assert spread(floor, sorted(steps), count) == [floor]
+
+
+def test_one_long_chain_is_shared_among_workers_and_gives_the_same_rows(tmp_path: Path) -> None:
+    suite = write_suite(tmp_path / "suite", pictures=[scene("portrait", 64, 64)])
+    table = {"suite": str(suite), "editors": ["ref:noise"], "cycles": ["copy"], "steps": 40}
+    run(tmp_path / "run", table, controls=False)
+    shutil.copytree(tmp_path / "run", tmp_path / "twin")
+    score(tmp_path / "run", ["ssim", "apart-metric"], workers=3)
+    score(tmp_path / "twin", ["ssim"], workers=1)
+    assert (
+        rows(tmp_path / "run", "ssim")
+        .sort("step", "against")
+        .equals(rows(tmp_path / "twin", "ssim").sort("step", "against"))
+    )
+    assert len(rows(tmp_path / "run", "ssim")) == 2 * 40

@@ -70,3 +70,33 @@ def test_two_runs_on_one_directory(tmp_path: Path, suite: str) -> None:
     process.kill()
     process.communicate()
     assert any("took over" in note for note in run(tmp_path / "run", steps=2).notes)
+
+
+TURNED = """
+import os, signal, sys, time
+from convergebench import cli
+
+def app():
+    try:
+        if sys.argv[1:]:
+            os.kill(os.getpid(), signal.SIGINT)
+            time.sleep(30)
+        raise ValueError("a fault of ours")
+    except BaseException as error:
+        raise RuntimeError("half imported") from error
+
+cli.app = app
+cli.main()
+"""
+
+
+def test_a_stop_that_a_library_turned_into_something_else_is_still_a_stop() -> None:
+    done = [
+        subprocess.run([sys.executable, "-c", TURNED, *more], capture_output=True, text=True)
+        for more in (["stopped"], [])
+    ]
+    assert done[0].returncode == 130
+    assert done[0].stderr.startswith("convergebench: stopped. Whatever was stored is kept")
+    assert "Traceback" not in done[0].stderr
+    assert done[1].returncode == 1, "a fault that nobody asked for is not hidden"
+    assert "half imported" in done[1].stderr

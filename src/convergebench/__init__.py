@@ -46,6 +46,7 @@ if TYPE_CHECKING:
     from convergebench.runspec import RunSpec
     from convergebench.scorer import score
     from convergebench.selfeval import evaluate as self_evaluation
+    from convergebench.standing import status
     from convergebench.store import RunStore
     from convergebench.studies import study
     from convergebench.suite import check_suite
@@ -85,6 +86,7 @@ _HOME = {
     "self_evaluation": "selfeval:evaluate",
     "serve_ratings": "ratings.serve:serve",
     "spend": "money.spending",
+    "status": "standing",
     "study": "studies",
     "try_metrics": "trial",
     "unbundle": "unbundler",
@@ -123,6 +125,7 @@ __all__ = [
     "self_evaluation",
     "serve_ratings",
     "spend",
+    "status",
     "study",
     "try_metrics",
     "unbundle",

@@ -30,6 +30,7 @@ from convergebench.agreement_rows import (
 from convergebench.comparisons import FLOOR_PREFIX, PUBLISHED
 from convergebench.errors import SettingsError
 from convergebench.metric import MetricSpec
+from convergebench.remote.address import Place
 from convergebench.store import RunStore
 from convergebench.table import Cell, Table
 from convergebench.wording import counted
@@ -100,7 +101,7 @@ class ScoreAgreement:
         notes: What the user must know.
     """
 
-    path: Path
+    path: Place
     tolerance: float
     groups: list[Agreement]
     rows: pl.DataFrame
@@ -208,7 +209,7 @@ def compare_scores(
         other = published.filter(pl.col("origin") == two)
         pair = beside(published.filter(pl.col("origin") == one), other, two)
         parts.append(pair.filter(pl.col("other_there")))
-    found = ScoreAgreement(store.path, tolerance, [], judged(parts, store, installed, tolerance))
+    found = ScoreAgreement(store.place, tolerance, [], judged(parts, store, installed, tolerance))
     for key, rows in found.rows.group_by(GROUP, maintain_order=True):
         found.groups.append(_agreement([str(word) for word in key], rows))
     found.worst = _worst(found.rows, show)

@@ -34,6 +34,14 @@ class Scratch:
         return held[:need].reshape(shape)
 
 
+def plane_sum(plane: NDArray[Any]) -> float:
+    """The sum of a plane in double precision, the same wherever in memory it lies.
+
+    That of `cv2.sumElems` is not: its last bit follows the array's address, and so did scores.
+    """
+    return float(cv2.reduce(plane, 0, cv2.REDUCE_SUM, dtype=cv2.CV_64F).sum())
+
+
 def in_bands(height: int, rows: int, work: Callable[[int, int, Scratch], T]) -> list[T]:
     """What `work(top, bottom, scratch)` gives for each band of `rows` rows, from top to bottom.
 

@@ -39,7 +39,9 @@ from convergebench.archive.structure import Entry
 from convergebench.chain import Chain
 from convergebench.disk import plain_errors, sync_directory
 from convergebench.errors import BundleError, StoreBusy, StoreError
-from convergebench.store import RunInfo, RunStore
+from convergebench.remote.address import require_directory
+from convergebench.store import RunStore
+from convergebench.store.reading import RunInfo
 from convergebench.table import Table
 from convergebench.verifier import check_records
 from convergebench.wording import counted
@@ -130,8 +132,8 @@ def bundle(
             or not there.
         StoreBusy: The run is being written, or another process writes this archive.
     """
-    store = RunStore.open(directory)
-    path = Path(out) if out is not None else Path(store.path.resolve().name + ".zip")
+    store = RunStore.open(require_directory(directory, "bundle"))
+    path = Path(out) if out is not None else Path(store.name + ".zip")
     _require_place(path, store)
     with contextlib.ExitStack() as held:
         held.enter_context(_kept_still(store.path))
@@ -139,7 +141,7 @@ def bundle(
         files, result.strangers = files_of(store.path, with_report=with_report)
         if double := twins(files):
             raise BundleError(
-                f"{store.path} has files whose names differ only in upper and lower case, which "
+                f"{store.place} has files whose names differ only in upper and lower case, which "
                 f"not every disk can hold: {', '.join(double)}. Rename one of them."
             )
         result.absent = check_records(store)[0].defects
@@ -363,7 +365,7 @@ def _require_place(path: Path, store: RunStore) -> None:
         if _same_run(RunInfo.model_validate_json(older.read("run.json")), store.info):
             return
     raise BundleError(
-        f"{path} exists and is not a readable bundle of {store.path}. "
+        f"{path} exists and is not a readable bundle of {store.place}. "
         "Remove it, or choose another --out."
     )
 
@@ -392,6 +394,6 @@ def _chains(store: RunStore) -> Iterator[Chain]:
 def _empty(store: RunStore) -> BundleError:
     what = "import" if store.info.imported else "run"
     return BundleError(
-        f"{store.path} has no chains: there is nothing to hand on. Run the same {what} again, or "
+        f"{store.place} has no chains: there is nothing to hand on. Run the same {what} again, or "
         "bundle it as it is with --damaged."
     )

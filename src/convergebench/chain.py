@@ -82,11 +82,7 @@ class ChainKey(Record):
     @property
     def id(self) -> str:
         """Readable and unique: the chain's name in files, tables and pages."""
-        cycle = self.cycle.partition("@")[0]
-        words = (re.sub(r"[^a-z0-9.]+", "-", w.lower()) for w in (self.source, cycle, self.editor))
-        first, *rest = (w.strip("-.")[:40] for w in words)
-        first = "floor_" if first == "floor" else first  # `floor--…` is the suite's floor in scores
-        return "--".join([first, *rest, _key_hash(self)[:10]])
+        return _key_id(self)
 
     def seed(self, step: int) -> int | None:
         """The seed sent at a step (31 bits, the narrowest range a provider takes), or None."""
@@ -97,7 +93,16 @@ class ChainKey(Record):
         return int.from_bytes(digest[:4], "big") >> 1
 
 
-@lru_cache(maxsize=4096)
+@lru_cache(maxsize=1 << 16)  # asked for with every step and every frame
+def _key_id(key: ChainKey) -> str:
+    cycle = key.cycle.partition("@")[0]
+    words = (re.sub(r"[^a-z0-9.]+", "-", w.lower()) for w in (key.source, cycle, key.editor))
+    first, *rest = (w.strip("-.")[:40] for w in words)
+    first = "floor_" if first == "floor" else first  # `floor--…` is the suite's floor in scores
+    return "--".join([first, *rest, _key_hash(key)[:10]])
+
+
+@lru_cache(maxsize=1 << 16)
 def _key_hash(key: ChainKey) -> str:
     # Without defaults, so that a setting added later changes no existing chain's identity.
     text = json.dumps(key.model_dump(mode="json", exclude_defaults=True), sort_keys=True)

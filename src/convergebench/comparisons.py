@@ -46,6 +46,9 @@ Against = Literal["home", "previous", "homecoming"]
 AGAINST: Final[tuple[Against, ...]] = ("home", "previous", "homecoming")
 """What frames can be compared with; all of it by default."""
 
+LATER_STEPS: Final = (5, 10, 20)
+"""The steps that the trial of metrics compares with step 1: the paper's choice."""
+
 BETWEEN_HOMECOMINGS: Final = ("psnr", "ssim", "lpips")
 """The metrics that compare a homecoming with the one before: each costs a comparison more."""
 

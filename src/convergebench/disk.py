@@ -17,6 +17,7 @@ import threading
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import Final, Self
@@ -24,6 +25,8 @@ from typing import Final, Self
 from convergebench.errors import StoreBusy, StoreError, StoreFull
 
 FULL: Final = frozenset((errno.ENOSPC, errno.EDQUOT))
+LOOKS: Final = 5
+"""How often a lock is tried for again before it counts as held."""
 
 
 def sync_directory(path: Path) -> None:
@@ -203,7 +206,7 @@ def hold_lock(path: Path, what: str) -> Iterator[str | None]:
     fd = os.open(path, os.O_RDWR | os.O_CREAT, 0o644)
     try:
         try:
-            fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            _take(fd)
         except OSError as error:
             raise StoreBusy(
                 f"{path.parent} is being written by {_holder(fd)} ({what}). "
@@ -217,6 +220,51 @@ def hold_lock(path: Path, what: str) -> Iterator[str | None]:
             yield stale
         finally:
             os.ftruncate(fd, 0)
+    finally:
+        os.close(fd)
+
+
+def _take(fd: int) -> None:
+    """Lock a file; tried again for a moment, because somebody may only be looking."""
+    for _ in range(LOOKS):
+        with contextlib.suppress(OSError):
+            return fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        time.sleep(0.02)
+    return fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+
+
+@dataclass(frozen=True)
+class Holder:
+    """The process that a lock file names; `alive` unless it ended without letting go."""
+
+    pid: int
+    host: str
+    since: str
+    alive: bool
+
+
+def lock_holder(path: Path) -> Holder | None:
+    """Who holds a lock, or did not let go of it. Takes it from nobody, and writes nothing.
+
+    A process on another machine is seen where the file system passes locks on; where it does not,
+    `alive` is false although it may be.
+    """
+    try:
+        fd = os.open(path, os.O_RDONLY)
+    except OSError:
+        return None
+    try:
+        told = json.loads(os.pread(fd, 4096, 0))
+        try:
+            # Shared, and let go at once: `hold_lock` tries again.
+            fcntl.flock(fd, fcntl.LOCK_SH | fcntl.LOCK_NB)
+            fcntl.flock(fd, fcntl.LOCK_UN)
+            alive = False
+        except OSError:
+            alive = True
+        return Holder(int(told["pid"]), str(told["host"]), str(told["since"]), alive)
+    except (ValueError, KeyError, TypeError):  # empty: it was let go
+        return None
     finally:
         os.close(fd)
 

@@ -14,6 +14,7 @@ from typing import Any, Literal, Protocol, runtime_checkable
 from convergebench.chain import ChainKey, Settings
 from convergebench.cycle import Box, Edit
 from convergebench.frame import Frame
+from convergebench.resources import Resources
 
 
 @dataclass(frozen=True)
@@ -91,6 +92,8 @@ class EditorSpec:
             calls in flight. Empty for an editor on its own.
         lacks: Why it cannot be called here (no key, no SDK) and what to do, or empty. Such an
             editor can be planned, not run.
+        resources: What a worker takes that makes its edits on a machine of ours, so that an engine
+            can place it; None for calls that are cheap or wait for somebody else's server.
     """
 
     name: str
@@ -108,6 +111,7 @@ class EditorSpec:
     least_side: int = 0
     account: str = ""
     lacks: str = ""
+    resources: Resources | None = None
 
     def price_of(self, asked: Asked) -> Price | None:
         """What a call may cost, or None when nobody knows."""

@@ -12,6 +12,7 @@ ConvergeBenchError                 one clear sentence; the command line prints i
 │   ├── StoreMismatch              it belongs to another suite or suite version
 │   ├── StoreDamaged               a record in it cannot be read
 │   └── StoreFull                  no space left; everything received so far is saved
+├── EngineError                    the machines that should do the work cannot be used as asked
 ├── PluginBroken                   an installed plug-in that was asked for cannot be loaded
 ├── MetricUnavailable              a metric lacks something it needs (weights, a library)
 ├── MalformedImage                 bytes that are not a readable image
@@ -27,6 +28,7 @@ ConvergeBenchError                 one clear sentence; the command line prints i
 from __future__ import annotations
 
 import difflib
+import json
 import os
 import re
 from collections.abc import Iterable, Sequence
@@ -106,6 +108,10 @@ class StoreDamaged(StoreError):
 
 class StoreFull(StoreError):
     """No space is left for the run directory; everything received so far is saved."""
+
+
+class EngineError(ConvergeBenchError):
+    """The machines that should do the work cannot be used as asked."""
 
 
 class PluginBroken(ConvergeBenchError):
@@ -212,12 +218,16 @@ def explain(error: Exception) -> str:
     return f"{where}: {what}{more}" if where else f"{what}{more}"
 
 
-_SECRET_NAME = re.compile(r"(KEY|TOKEN|SECRET|PASSWORD|CREDENTIALS)S?$", re.IGNORECASE)
+_SECRET_NAME = re.compile(
+    r"(KEY|TOKEN|SECRET|PASSWORD|CREDENTIALS|CONNECTION_STRING)S?$", re.IGNORECASE
+)
 
 
 def scrub(text: str) -> str:
     """The text without the value of any secret in the environment, for records and messages."""
     for name, value in os.environ.items():
         if len(value) >= 6 and _SECRET_NAME.search(name):
-            text = text.replace(value, f"<{name}>")
+            # As it is, and as it stands in JSON.
+            for form in (value, *(json.dumps(value, ensure_ascii=a)[1:-1] for a in (False, True))):
+                text = text.replace(form, f"<{name}>")
     return text

@@ -24,6 +24,7 @@ from urllib.parse import unquote, urlsplit
 
 from convergebench.errors import ConvergeBenchError, SettingsError, scrub
 from convergebench.reporter import report
+from convergebench.reporter.build import usual_place
 from convergebench.store import RunStore
 
 LOOK: Final = 1.0
@@ -65,8 +66,8 @@ class Live:
     ) -> None:
         if out is None and len(directories) > 1:
             raise SettingsError("several runs are viewed in a folder of their own: give --out DIR")
-        self._stores = [RunStore.open(Path(directory)) for directory in directories]
-        self.folder = Path(out) if out is not None else self._stores[0].path / "report"
+        self._stores = [RunStore.open(directory) for directory in directories]
+        self.folder = Path(out) if out is not None else usual_place(self._stores[:1])
         self._rounds = rounds
         self.version = 0
         self.problem = ""
@@ -76,6 +77,8 @@ class Live:
         """A hash that changes when a chain grows or a score is added."""
         told = hashlib.sha256()
         for store in self._stores:
+            with contextlib.suppress(ConvergeBenchError):  # away for now: what is here is shown
+                store.refresh()
             for name in WATCHED:
                 for path in _files(store.path / name):
                     with contextlib.suppress(FileNotFoundError):
@@ -85,7 +88,7 @@ class Live:
 
     def build(self) -> None:
         """Make the report again, and tell the pages."""
-        paths = [store.path for store in self._stores]
+        paths = [store.place for store in self._stores]
         try:
             report(*paths, out=self.folder, rounds=self._rounds, partial=True)
             problem = ""

@@ -1,11 +1,16 @@
-"""What this machine has of what services need: keys (whether, never which) and libraries."""
+"""What this machine has: keys (whether, never which), libraries and their versions."""
 
 from __future__ import annotations
 
+import contextlib
 import os
+import platform
 from collections.abc import Iterable
 from importlib import metadata
 from importlib.util import find_spec
+from typing import Final
+
+LIBRARIES: Final = ("convergebench", "numpy", "opencv-python-headless", "pillow", "polars", "scipy")
 
 
 def keys_set(names: Iterable[str]) -> dict[str, bool]:
@@ -31,3 +36,12 @@ def library_version(module: str) -> str | None:
         return metadata.version(module.replace(".", "-").replace("_", "-"))
     except metadata.PackageNotFoundError:
         return "?"
+
+
+def versions() -> dict[str, str]:
+    """Versions of all that can move a number: Python, platform and libraries."""
+    found = {"python": platform.python_version(), "platform": platform.platform()}
+    for name in LIBRARIES:
+        with contextlib.suppress(metadata.PackageNotFoundError):
+            found[name] = metadata.version(name)
+    return found

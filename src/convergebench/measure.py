@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import json
 import math
+import os
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
@@ -20,7 +20,7 @@ from convergebench import registration
 from convergebench.chain import Chain, FrameRef
 from convergebench.comparisons import FLOOR_PREFIX, Comparison, Wanted, comparisons, row_version
 from convergebench.cycle import Box, Home, pixel_box
-from convergebench.errors import ConvergeBenchError
+from convergebench.errors import MalformedImage, StoreDamaged
 from convergebench.frame import decode, resize
 from convergebench.metric import Metric, NoScore, Picture, StepView
 from convergebench.registry import open_metric
@@ -100,14 +100,21 @@ class Measurer:
     """Measures units of one run. Metrics and the last sources stay loaded between units.
 
     Of the isolated metrics, which are large, only the last one used stays loaded.
+
+    Attributes:
+        place: Where the run is.
+        decoded: How many pictures were decoded.
+        read: How many bytes were read for that.
     """
 
-    def __init__(self, path: Path) -> None:
-        self._store = RunStore.open(path)
+    def __init__(self, place: str | os.PathLike[str]) -> None:
+        self._store = RunStore.open(place, refresh=False)
+        self.place: Final = self._store.anywhere
         self._metrics: dict[str, Metric] = {}
         self._sources: OrderedDict[str, Picture] = OrderedDict()
         self._origins: Mapping[str, Any] = self._store.read_json("sources.json") or {}
         self.decoded = 0
+        self.read = 0
 
     def nulls(self, unit: Unit, reason: str) -> list[Row]:
         """The rows of a unit that cannot be measured at all."""
@@ -127,7 +134,7 @@ class Measurer:
         return self._chain(unit, metrics)
 
     def _stored(self, chain: str) -> Chain:
-        return self._store.read_chain(self._store.chain_path(chain))[0]
+        return self._store.chain(chain)
 
     def _metric(self, name: str) -> Metric:
         if name not in self._metrics:
@@ -198,8 +205,10 @@ class Measurer:
     def _decode(self, ref: FrameRef) -> Picture | NoScore:
         try:
             self.decoded += 1
-            return Picture(decode(self._store.frame(ref).data)[0])
-        except ConvergeBenchError as error:
+            data = self._store.frame(ref).data
+            self.read += len(data)
+            return Picture(decode(data)[0])
+        except (MalformedImage, StoreDamaged) as error:  # not a store that is away for a while
             return NoScore(str(error))
 
     def _kept(self, ref: FrameRef) -> Picture | NoScore:

@@ -14,6 +14,8 @@ from typing import TYPE_CHECKING, Any, Final, Literal, Protocol, TypeVar, runtim
 
 import numpy as np
 
+from convergebench.resources import ONE_CORE, Resources
+
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
@@ -143,6 +145,8 @@ class MetricSpec:
         alignment: Measures how the frame lies on home, so it has no form after registration.
         isolated: Runs in worker processes of its own, one metric loaded at a time, because it
             brings a large library or large weights.
+        resources: What a worker that measures it takes; None for a metric that waits for somebody
+            else's server, which is measured on the driver's machine, where its key is.
     """
 
     name: str
@@ -161,6 +165,7 @@ class MetricSpec:
     directional: bool = False
     alignment: bool = False
     isolated: bool = False
+    resources: Resources | None = ONE_CORE
 
     @property
     def label(self) -> str:

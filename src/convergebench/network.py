@@ -282,9 +282,10 @@ class Session:
     """A graph ready to run: `session(name=array, …)` answers its outputs in order.
 
     On the CPU with as many threads as OpenCV may use when the session is made, or on a GPU where
-    the installed ONNX Runtime has CUDA; always in float32. On a CPU the same input gives
-    the same bits, however many threads. What a run allocated is given back at its end, but for its
-    outputs. Sessions may be used by several threads at once.
+    the installed ONNX Runtime has CUDA; always in float32. On a CPU the same input and the same
+    number of threads give the same bits; another number may move the last of them. What a run
+    allocated is given back at its end, but for its outputs. Sessions may be used by several threads
+    at once.
     """
 
     def __init__(self, graph: Graph | Stored, *, threads: int | None = None) -> None:

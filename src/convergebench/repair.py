@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import json
 from typing import TYPE_CHECKING
 
 from convergebench.frame import sha256
+from convergebench.lines import is_json, torn_off
 
 if TYPE_CHECKING:
     from convergebench.store import RunStore
@@ -49,20 +49,3 @@ def drop_frameless(store: RunStore) -> list[str]:
             records.truncate(lines[:-1].rfind(b"\n") + 1)
         notes.append(f"{path.name}: step {last.step} is made again, its frame was not saved")
     return notes
-
-
-def torn_off(lines: bytes) -> bytes:
-    """What is not a whole line at the end of a file of JSON lines."""
-    rest = lines[lines.rfind(b"\n") + 1 :]
-    whole = lines[: len(lines) - len(rest)]
-    last = whole[:-1].rpartition(b"\n")[2] + b"\n" if whole else b""
-    return last + rest if last and not is_json(last) else rest
-
-
-def is_json(line: bytes) -> bool:
-    """Whether a line is whole."""
-    try:
-        json.loads(line)
-    except ValueError:
-        return False
-    return True

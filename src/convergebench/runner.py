@@ -10,23 +10,27 @@ from __future__ import annotations
 import contextlib
 import math
 import os
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, Final
 
 from convergebench.chain import Chain, ChainKey, FrameRef, count_outcomes
 from convergebench.editor import Editor
+from convergebench.engines.editing import placed
 from convergebench.errors import SettingsError, StoreMismatch, SuiteError
 from convergebench.frame import Frame
+from convergebench.heartbeat import beating
 from convergebench.money.ledger import Ledger, mend
 from convergebench.planner import concurrency, plan_job
 from convergebench.planner.job import Job, as_config, prepare
 from convergebench.planner.plans import Plan
 from convergebench.planner.preflight import gathered
 from convergebench.registry import open_editor
+from convergebench.remote.address import Place, place_of
 from convergebench.runspec import RunSpec
 from convergebench.store import RunStore
+from convergebench.store.reading import uncollected
 from convergebench.table import Table
 from convergebench.walk import INTERRUPTED, OVER_BUDGET, Observer, Progress, Walk
 from convergebench.wording import counted
@@ -41,7 +45,7 @@ LARGE: Final = 2_000_000
 class RunResult:
     """How a run ended."""
 
-    path: Path
+    path: Place
     chains: int
     chains_done: int
     steps_made: int
@@ -112,6 +116,8 @@ def run(
     *,
     retry_failed: bool = False,
     allow_missing: bool = False,
+    engine: str = "local",
+    address: str | None = None,
     observe: Observer | None = None,
     **overrides: Any,
 ) -> RunResult:
@@ -122,11 +128,14 @@ def run(
         config: A run.toml, a table of the same keys, or a RunSpec. An existing run needs none.
         retry_failed: Take up again the chains whose last outcome was `failed`.
         allow_missing: Take a restoration whose methods lack pictures: those chains fail.
+        engine: Where editors work that declare resources: `local`, in this process, or `ray`, on a
+            cluster, one for each GPU. Services are called from here.
+        address: Of the Ray cluster: `auto`, `HOST:PORT` or `ray://HOST:PORT`; without one, Ray is
+            started on this machine.
         observe: Called with a Progress after every event, one at a time.
         **overrides: Single settings, named as in run.toml.
     """
-    path = Path(directory)
-    job = prepare(path, as_config(config), **overrides)
+    job = prepare(place_of(directory), as_config(config), **overrides)
     keys = job.spec.keys(job.suite)
     editors = {name: open_editor(name) for name in dict.fromkeys(k.editor for k in keys)}
     origins = gathered(
@@ -144,44 +153,51 @@ def run(
         for note in job.notes:  # before anything is spent
             steps = planned.calls + planned.done
             observe(Progress(len(keys), 0, steps, planned.done, 0, planned.spent, note))
-    store = job.store or RunStore.create(path, job.suite, job.size)
-    with store.writing("run", reserve=_reserve(job, editors, keys, origins)) as notes:
+    with contextlib.ExitStack() as held:
+        chains = Counter(key.editor for key in keys)
+        editors = held.enter_context(placed(editors, engine, address, chains))
+        store = job.store or RunStore.create(directory, job.suite, job.size)
+        reserve = _reserve(job, editors, keys, origins)
+        notes = held.enter_context(store.writing("run", reserve=reserve))
+        heart = held.enter_context(beating(store, "run"))
+        observe = heart.around(observe)
         store.write_json("spec.json", _kept(job.spec))
         # Restorations are compared with each other, and with no floor.
         kinds = {job.suite.cycle_of(key.cycle).kind for key in keys}
         others = {} if kinds == {"restore"} else _other_sources(job, origins, observe)
         refs = _keep_sources(store, {**origins, **others})
         ledger = Ledger(store)
-        mended = mend(store, ledger, store.chains())
-        notes += mended.notes
-        known = {chain.key: chain for chain in mended.chains}
-        walk = Walk(
-            store,
-            job.spec,
-            editors,
-            {key: _chain(store, key, known, refs, editors) for key in keys},
-            begun=set(known),
-            spent=sum(chain.spent for chain in known.values()),
-            ledger=ledger,
-            begun_tasks=mended.open,
-            retry_failed=retry_failed,
-            observe=observe,
-        )
+        with uncollected():
+            mended = mend(store, ledger, store.chains())
+            notes += mended.notes
+            known = {chain.key: chain for chain in mended.chains}
+            walk = Walk(
+                store,
+                job.spec,
+                editors,
+                {key: _chain(store, key, known, refs, editors) for key in keys},
+                begun=set(known),
+                spent=sum(chain.spent for chain in known.values()),
+                ledger=ledger,
+                begun_tasks=mended.open,
+                retry_failed=retry_failed,
+                observe=observe,
+            )
         versions = {name: editor.spec.version for name, editor in editors.items()}
         store.log_session("start", command="run", pid=os.getpid(), editors=versions, notes=notes)
-        if observe is not None:
-            for note in notes:  # what was mended, before anything is spent
-                steps = planned.calls + planned.done
-                observe(Progress(len(keys), 0, steps, planned.done, 0, walk.budget.spent, note))
+        for note in notes:  # what was mended, before anything is spent
+            steps = planned.calls + planned.done
+            observe(Progress(len(keys), 0, steps, planned.done, 0, walk.budget.spent, note))
         walk.go()
+        heart.stopped = walk.stopped
         store.log_session("end", pid=os.getpid(), stopped=walk.stopped, steps=walk.made)
-    chains = list(walk.chains.values())
+    walked = list(walk.chains.values())
     return RunResult(
-        path=path,
+        path=store.place,
         chains=len(keys),
-        chains_done=sum(walk.is_done(chain) for chain in chains),
+        chains_done=sum(walk.is_done(chain) for chain in walked),
         steps_made=walk.made,
-        outcomes=count_outcomes(chains),
+        outcomes=count_outcomes(walked),
         spent=walk.budget.spent,
         stopped=walk.stopped,
         notes=(*job.notes, *notes, *walk.notes),
@@ -291,7 +307,7 @@ def _chain(
     chain = known.get(key) or Chain(key, *refs[key.source], version)
     if chain.editor_version != version:
         raise StoreMismatch(
-            f"{store.path} was begun with {key.editor} version {chain.editor_version}, installed "
+            f"{store.place} was begun with {key.editor} version {chain.editor_version}, installed "
             f"is version {version}. Use another directory; the two cannot be mixed."
         )
     return chain

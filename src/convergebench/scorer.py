@@ -6,52 +6,90 @@ along, because convergence is defined by it.
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any, Final
 
-from convergebench.chain import Chain
-from convergebench.comparisons import AGAINST, FLOOR_PREFIX, Wanted, floor_pairs, row_version
+from convergebench.comparisons import AGAINST, Wanted
+from convergebench.engines import open_engine
 from convergebench.errors import MetricUnavailable, SettingsError
-from convergebench.measure import Row, Unit, missing
+from convergebench.heartbeat import beating
+from convergebench.measure import Row
 from convergebench.metric import Metric
 from convergebench.metrics.sets import DEFAULT_SET, chosen
+from convergebench.progress import Snapshot
 from convergebench.registry import lacking, metric_spec, open_metric
-from convergebench.store import SCORE_COLUMNS, RunStore, rows_frame
+from convergebench.remote.address import Place
+from convergebench.scoretable import SCORE_COLUMNS, rows_frame
+from convergebench.store import RunStore
+from convergebench.store.reading import uncollected
 from convergebench.table import Table
-from convergebench.workers import Measured, measure_all, measure_apart
+from convergebench.units import Work, measured, planned, trades_of
+from convergebench.workers import Measured
 
 SHOWN_REASONS: Final = 5
 SAVE_EVERY: Final = 20.0
 """Seconds between two saves of finished rows."""
+MERGE_EVERY: Final = 200
+"""Saves after which all score files are made one: days of scoring must not leave thousands."""
 
 
 @dataclass(frozen=True)
 class ScoreProgress:
-    """Where scoring stands."""
+    """Where scoring stands.
+
+    Attributes:
+        scores: How many are to be computed.
+        scores_done: How many are.
+        event: Something to be told.
+        failures: How many of them came out null.
+        bytes: Read from the store so far, in units that are finished.
+        workers: How many are at it now.
+        metrics: Scores done and to be computed, by metric.
+    """
 
     scores: int
     scores_done: int
     event: str = ""
+    failures: int = 0
+    bytes: int = 0
+    workers: int = 0
+    metrics: Mapping[str, tuple[int, int]] = field(default_factory=dict)
+
+    @property
+    def snapshot(self) -> Snapshot:
+        """The same for whoever watches any kind of work."""
+        return Snapshot(
+            done=self.scores_done,
+            total=self.scores,
+            unit="scores",
+            failures=self.failures,
+            bytes=self.bytes,
+            workers=self.workers,
+            kind="metric",
+            parts=self.metrics,
+        )
 
 
 @dataclass
 class ScoreResult:
     """What was scored."""
 
-    path: Path
+    path: Place
     metrics: tuple[str, ...]
     new: int = 0
     null: int = 0
     known: int = 0
     decoded: int = 0
+    read: int = 0
     problems: list[str] = field(default_factory=list)
     reasons: Counter[str] = field(default_factory=Counter)
+    done: Counter[str] = field(default_factory=Counter)
 
     @property
     def table(self) -> Table:
@@ -63,7 +101,10 @@ class ScoreResult:
         if more > 0:
             nulls.append(f"null: {more} more reasons; column `note` of the score files has all")
         if nulls:
-            nulls.append("What came out null is measured again with --retry-null.")
+            nulls.append(
+                "--retry-null measures these again: worth it where the reason can go away (memory, "
+                "weights, a worker that died), not where the frames decide it."
+            )
         notes = [f"Metrics: {', '.join(self.metrics)}", *self.problems, *nulls]
         return Table(title, ("scores", "count"), rows, notes)
 
@@ -82,6 +123,7 @@ class ScoreResult:
             "null": self.null,
             "known": self.known,
             "frames_decoded": self.decoded,
+            "bytes_read": self.read,
             "problems": self.problems,
             "null_reasons": dict(self.reasons),
         }
@@ -97,6 +139,8 @@ def score(
     workers: int | None = None,
     memory: float | None = None,
     retry_null: bool = False,
+    engine: str = "local",
+    address: str | None = None,
     observe: Callable[[ScoreProgress], None] | None = None,
 ) -> ScoreResult:
     """Compute every score that is missing.
@@ -110,10 +154,14 @@ def score(
         registered: Whether to compare with home also after undoing shift, zoom and crop; where
             not given, the sets say.
         steps: Which steps to score; all by default.
-        workers: Processes; one per core by default.
-        memory: GiB that all processes of the learned metrics may use together; by default four
-            fifths of the machine's.
+        workers: How many work at once, at most; one per core by default.
+        memory: GiB that the workers of the learned metrics may use together on one machine; by
+            default four fifths of it.
         retry_null: Measure again what came out null before.
+        engine: Where it is done: `local`, in processes of this machine, or `ray`, on a cluster. The
+            rows are the same.
+        address: Of the Ray cluster: `auto`, `HOST:PORT` or `ray://HOST:PORT`; without one, Ray is
+            started on this machine.
         observe: Called with a ScoreProgress after every batch of frames.
     """
     for word in against:
@@ -121,26 +169,36 @@ def score(
             raise SettingsError(
                 f"frames are compared with 'home', 'previous' or 'homecoming', got {word!r}"
             )
-    store = RunStore.open(Path(directory))
+    store = RunStore.open(directory)
     names, by_set = chosen(metrics or (DEFAULT_SET,))
     wanted = Wanted(tuple(against), by_set if registered is None else registered)
     opened, problems = _open(names)
-    result = ScoreResult(store.path, tuple(opened), problems=problems)
-    with store.writing("score"):
-        units, total, result.known = _units(store, opened, wanted, steps, retry_null)
+    result = ScoreResult(store.place, tuple(opened), problems=problems)
+    hirer = open_engine(engine, address, workers=workers, memory=memory)
+    with (
+        contextlib.closing(hirer),
+        store.writing("score"),
+        beating(store, "score") as heart,
+    ):
+        observe = heart.around(observe)
+        specs = {name: metric.spec for name, metric in opened.items()}
+        trades = trades_of(store.anywhere, specs, together=hirer.together)
+        with uncollected():
+            work = planned(store, opened, trades, wanted, steps, retry_null)
+        result.known = work.known
         saver = _Saver(store)
         labels = sorted(metric.spec.label for metric in opened.values())
-        if units:
+        if work.total:
             store.log_session("start", command="score", pid=os.getpid(), metrics=labels)
+        observe(_progress(work, result, "", 0))
         try:
-            for measured in _measured(store, units, opened, workers, memory):
-                saver.add(_rows(measured, result))
-                if observe:
-                    observe(ScoreProgress(total, result.new, measured.problem))
+            for piece, at_it in measured(hirer, work):
+                saver.add(_rows(piece, result))
+                observe(_progress(work, result, piece.problem, at_it))
         finally:
             saver.save()
             store.merge_scores()
-            if units:
+            if work.total:
                 store.log_session("end", pid=os.getpid(), scores=result.new)
     return result
 
@@ -163,23 +221,6 @@ def parse_steps(text: str) -> list[int]:
     return sorted(found)
 
 
-def _measured(
-    store: RunStore,
-    units: Sequence[Unit],
-    metrics: dict[str, Metric],
-    workers: int | None,
-    memory: float | None,
-) -> Iterator[Measured]:
-    """First what shares frames, then the isolated metrics, each in processes of its own."""
-    isolated = {name for name, metric in metrics.items() if metric.spec.isolated}
-    shared = [unit for unit in units if not isolated.intersection(unit.metrics)]
-    cores = os.cpu_count() or 1
-    yield from measure_all(store.path, shared, workers or min(cores, len(shared)))
-    apart = [unit for unit in units if isolated.intersection(unit.metrics)]
-    if apart:
-        yield from measure_apart(store.path, apart, workers or min(cores, len(apart)), memory)
-
-
 def _open(names: Sequence[str]) -> tuple[dict[str, Metric], list[str]]:
     """The metrics that can be used; the others as problems. Raises when none is left."""
     opened: dict[str, Metric] = {}
@@ -199,64 +240,9 @@ def _open(names: Sequence[str]) -> tuple[dict[str, Metric], list[str]]:
     return opened, problems
 
 
-def _units(
-    store: RunStore,
-    metrics: dict[str, Metric],
-    wanted: Wanted,
-    steps: Iterable[int] | None,
-    retry_null: bool,
-) -> tuple[list[Unit], int, int]:
-    """The work, its scores, and how many are known.
-
-    A unit is a chain, or a source's floor; each isolated metric has units of its own, metric by
-    metric, so that a worker loads it once.
-    """
-    import polars as pl
-
-    places = ("all", "registered") if wanted.registered else ("all",)
-    specs = [metric.spec for metric in metrics.values()]
-    labels = {f"{spec.name}@{row_version(spec, place)}" for spec in specs for place in places}
-    label = pl.concat_str("metric", "version", separator="@")
-    rows = store.scores().with_columns(label=label).filter(pl.col("label").is_in(sorted(labels)))
-    if retry_null:
-        rows = rows.filter(pl.col("value").is_not_null())
-    known: dict[str, set[tuple[int, str, str, str]]] = {}
-    for chain, *key in rows.select("chain", "step", "label", "against", "where").iter_rows():
-        known.setdefault(chain, set()).add(tuple(key))
-    asked = None if steps is None else tuple(sorted(set(steps)))
-    chains = sorted(store.chains(), key=lambda c: (c.key.source, c.key.id))
-    longest = max((max(c.held, default=0) for c in chains), default=0)
-    if asked and asked[0] > longest:
-        raise SettingsError(f"no chain has step {asked[0]}; the longest has {longest}")
-    alone = [(name,) for name, metric in metrics.items() if metric.spec.isolated]
-    together = tuple(name for name in metrics if (name,) not in alone)
-    units: list[tuple[Unit, Chain | None]] = [
-        (Unit(c.key.id, group, wanted, asked, (), frozenset(known.get(c.key.id, ()))), c)
-        for group in [together, *alone]
-        for c in chains
-        if group
-    ]
-    compared = tuple(
-        name
-        for name, metric in metrics.items()
-        if metric.spec.kind != "no-reference"
-        and not (metric.spec.directional or metric.spec.alignment)
-    )
-    others: dict[str, list[str]] = {}
-    pictured = [name for name, pair in (store.read_json("sources.json") or {}).items() if pair[0]]
-    for name, other in floor_pairs(pictured):
-        others.setdefault(FLOOR_PREFIX + name, []).append(other)
-    units += [
-        (Unit(name, compared, wanted, None, tuple(names), frozenset(known.get(name, ()))), None)
-        for name, names in others.items()
-    ]
-    todo, total = [], 0
-    for unit, chain in units:
-        asked_of = [metrics[name] for name in unit.metrics]
-        count = sum(1 for _ in missing(store.suite, unit, asked_of, chain))
-        todo += [unit] if count else []
-        total += count
-    return todo, total, sum(len(keys) for keys in known.values())
+def _progress(work: Work, result: ScoreResult, event: str, workers: int) -> ScoreProgress:
+    metrics = {name: (result.done[name], total) for name, total in work.scores.items()}
+    return ScoreProgress(work.total, result.new, event, result.null, result.read, workers, metrics)
 
 
 class _Saver:
@@ -266,6 +252,7 @@ class _Saver:
         self._store = store
         self._rows: list[Row] = []
         self._saved = time.monotonic()
+        self._saves = 0
 
     def add(self, rows: Sequence[Row]) -> None:
         self._rows += rows
@@ -278,15 +265,20 @@ class _Saver:
             self._store.add_scores(
                 rows_frame([dict(zip(names, row, strict=True)) for row in self._rows])
             )
-        self._rows = []
+            self._rows = []
+            self._saves += 1
+            if self._saves % MERGE_EVERY == 0:
+                self._store.merge_scores()
         self._saved = time.monotonic()
 
 
 def _rows(measured: Measured, result: ScoreResult) -> Sequence[Row]:
     result.decoded += measured.decoded
+    result.read += measured.read
     if measured.problem:
         result.problems.append(f"{measured.unit.chain}: {measured.problem}")
     result.new += len(measured.rows)
+    result.done.update(row[2] for row in measured.rows)
     nulls = [row for row in measured.rows if row[6] is None]
     result.null += len(nulls)
     result.reasons.update(f"{metric}: {note}" for _, _, metric, _, _, _, _, note in nulls)

@@ -17,6 +17,7 @@ from convergebench import failures, selfeval, trial
 from convergebench.errors import MetricUnavailable, SettingsError
 from convergebench.planner import plan
 from convergebench.presets import About, open_preset
+from convergebench.progress import Snapshot, Stand, Told
 from convergebench.registry import open_editor
 from convergebench.reporter import Report, report
 from convergebench.restoration import Restoration
@@ -27,8 +28,8 @@ from convergebench.store import RunStore
 from convergebench.table import Table
 from convergebench.wording import in_order
 
-Observe = Callable[[str, int, int, str], None]
-"""Told the part that is being done, how much of it is done, how much there is, and an event."""
+Observe = Callable[[str, Told], None]
+"""Told the part that is being done, and how far it is."""
 
 
 @dataclass(frozen=True)
@@ -82,6 +83,8 @@ def study(
     *,
     editors: Sequence[str] = (),
     budget: float | None = None,
+    engine: str = "local",
+    address: str | None = None,
     observe: Observe | None = None,
     **overrides: Any,
 ) -> Studied:
@@ -92,6 +95,8 @@ def study(
         preset: A design that comes with a suite, as `banana100/offline`.
         editors: Editors instead of the preset's own.
         budget: Dollars; needed where an editor costs money.
+        engine: Where local editors and metrics work: `local` or `ray`, as of `run` and `score`.
+        address: Of the Ray cluster.
         observe: Told how far each part is.
         **overrides: Single settings, named as in run.toml.
 
@@ -99,7 +104,11 @@ def study(
         SettingsError: No editor is named, or they cost money and no budget is given.
     """
     chosen = open_preset(preset)
-    tell = observe or (lambda _part, _done, _total, _event: None)
+    tell = observe or (lambda _part, _told: None)
+
+    def count(part: str) -> Callable[[int, int], None]:
+        return lambda done, total: tell(part, Stand(Snapshot(done, total)))
+
     table, notes = dict(chosen.table), list[str]()
     if editors:
         table["editors"] = list(editors)
@@ -112,36 +121,41 @@ def study(
     done = run(
         directory,
         table,
-        observe=lambda p: tell("running", p.steps_done, p.steps, p.event),
+        observe=lambda p: tell("running", p),
         budget=budget,
+        engine=engine,
+        address=address,
         **overrides,
     )
     if done.interrupted:  # who stops the run stops the study
         return Studied(done, notes=tuple(notes))
-    notes += _scored(directory, chosen.about, tell)
+    notes += _scored(directory, chosen.about, tell, engine=engine, address=address)
     store = RunStore.open(directory)
     before = stored(store)
     # What a judge was paid for is not replaced by the list of words.
     if not (before and before.judge) and any(summaries(chain) for chain in store.chains()):
-        selfeval.evaluate(directory, observe=lambda d, n: tell("self-evaluation", d, n, ""))
+        selfeval.evaluate(directory, observe=count("self-evaluation"))
     kinds = {store.suite.cycle_of(chain.key.cycle).kind for chain in store.chains()}
     if kinds != {"restore"}:  # its detectors look for what repetition does
-        failures.find(directory, observe=lambda p: tell("failures", p.done, p.rows, ""))
-    told = report(directory, observe=lambda d, n: tell("thumbnails", d, n, ""))
+        look = count("failures")
+        failures.find(directory, observe=lambda p: look(p.done, p.rows))
+    told = report(directory, observe=count("thumbnails"))
     return Studied(done, told, told.beside.trial, told.beside.restoration, tuple(notes))
 
 
-def _scored(directory: str | os.PathLike[str], about: About, tell: Observe) -> list[str]:
+def _scored(
+    directory: str | os.PathLike[str], about: About, tell: Observe, **where: Any
+) -> list[str]:
     """Measure what the preset wants; says what could not be."""
 
     def observe(p: ScoreProgress) -> None:
-        tell("scoring", p.scores_done, p.scores, p.event)
+        tell("scoring", p)
 
-    problems = list(score(directory, about.metrics or None, observe=observe).problems)
+    problems = list(score(directory, about.metrics or None, observe=observe, **where).problems)
     if not about.sparse:
         return problems
     try:
-        slow = score(directory, about.sparse, steps=(0, 1, *trial.STEPS), observe=observe)
+        slow = score(directory, about.sparse, steps=(0, 1, *trial.STEPS), observe=observe, **where)
     except MetricUnavailable as error:
         return [*problems, str(error)]
     return [*problems, *slow.problems]

@@ -11,7 +11,7 @@ import hashlib
 import json
 import tomllib
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Callable, Mapping
 from functools import lru_cache
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Annotated, Any, Final, Self, TypeVar
@@ -123,11 +123,11 @@ class Suite(Record):
 
     def source_named(self, name: str) -> Source:
         """The source of that name. Raises UnknownName."""
-        return _pick("source", name, self.source, f"Suite: {self.full_label}.")
+        return _pick("source", name, self.source, lambda: f"Suite: {self.full_label}.")
 
     def cycle_named(self, name: str) -> Cycle:
         """The cycle of that name. Raises UnknownName."""
-        return _pick("cycle", name, self.cycle, f"Suite: {self.full_label}.")
+        return _pick("cycle", name, self.cycle, lambda: f"Suite: {self.full_label}.")
 
     def cycle_of(self, label: str) -> Cycle:
         """The cycle of a `name@version` label, as chain keys have it."""
@@ -357,8 +357,27 @@ def check_suite(suite: Suite) -> list[str]:
 _Named = TypeVar("_Named", Source, Cycle)
 
 
-def _pick(what: str, name: str, among: Iterable[_Named], hint: str) -> _Named:
-    found = {item.name: item for item in among}
+def _pick(what: str, name: str, among: tuple[_Named, ...], hint: Callable[[], str]) -> _Named:
+    found: Mapping[str, _Named] = _by_name(_Same(among))
     if name not in found:
-        raise UnknownName(what, name, found, hint)
+        raise UnknownName(what, name, found, hint())
     return found[name]
+
+
+class _Same:
+    """A tuple that equals only itself, so that looking it up compares none of its items."""
+
+    def __init__(self, items: tuple[Any, ...]) -> None:
+        self.items = items
+
+    def __hash__(self) -> int:
+        return id(self.items)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _Same) and other.items is self.items
+
+
+@lru_cache(maxsize=16)
+def _by_name(among: _Same) -> dict[str, Any]:
+    """A suite's sources or cycles by name: asked for with every chain and metric."""
+    return {item.name: item for item in among.items}

@@ -24,7 +24,9 @@ from convergebench.archive.contents import MANIFEST, derived, kind
 from convergebench.archive.inspection import Bundle
 from convergebench.disk import Writing, hold_lock, make_directory, plain_errors, sync_directory
 from convergebench.errors import BundleError, explain
-from convergebench.store import FORMAT, RunInfo, RunStore
+from convergebench.remote.address import require_directory
+from convergebench.store import RunStore
+from convergebench.store.reading import FORMAT, RunInfo
 from convergebench.suite import Suite
 from convergebench.table import Table
 from convergebench.wording import counted
@@ -126,7 +128,7 @@ def unbundle(
         StoreBusy: Another process works in the directory.
     """
     source = Path(file)
-    path = Path(to) if to is not None else Path(source.stem)
+    path = require_directory(to, "unbundle") if to is not None else Path(source.stem)
     with Bundle(source) as bundle:
         if bundle.defects and not salvage:
             raise _refusal(bundle, [str(d) for d in bundle.defects], "Nothing was unpacked.")

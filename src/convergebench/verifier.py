@@ -2,59 +2,86 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import os
 import tempfile
-from collections.abc import Callable, Iterator, Set
+from collections.abc import Callable, Iterable, Iterator, Sequence, Set
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 from convergebench.archive.contents import digest_in
 from convergebench.archive.inspection import Bundle
 from convergebench.chain import IMPORTED, Chain, FrameRef
 from convergebench.errors import StoreDamaged, StoreError, UnknownName, explain
+from convergebench.frame import sha256
+from convergebench.lines import torn_off
 from convergebench.money.ledger import differences, read_ledger
-from convergebench.repair import torn_off
+from convergebench.remote.address import Place
 from convergebench.store import LEDGER, RunStore
 from convergebench.table import Table
+
+AT_ONCE: Final = 16
+"""Frames of an address that are fetched at once."""
+UNSTORED: Final = "not stored yet, on this machine"
+BATCH: Final = 16
+"""Frames that a thread hashes in one go: handing small ones over costs more than hashing them."""
 
 
 @dataclass
 class VerifyResult:
     """What is wrong with a run directory or a bundle; all lists are empty when it is sound."""
 
-    path: Path
+    path: Place
     chains: int = 0
     frames: int = 0
     missing: list[str] = field(default_factory=list)
     altered: list[str] = field(default_factory=list)
     orphaned: list[str] = field(default_factory=list)
     damaged: list[str] = field(default_factory=list)
+    unstored: list[str] = field(default_factory=list)
 
     @property
     def sound(self) -> bool:
-        """Whether nothing is missing, altered or damaged. Orphans do no harm."""
-        return not (self.missing or self.altered or self.damaged)
+        """Whether nothing is missing, altered, damaged or not stored. Orphans do no harm."""
+        return not (self.missing or self.altered or self.damaged or self.unstored)
 
     @property
     def defects(self) -> list[str]:
         """Everything that makes it unsound, in words."""
-        kinds = ("missing", "altered", "damaged")
-        return [f"{kind}: {text}" for kind in kinds for text in getattr(self, kind)]
+        return [f"{kind}: {text}" for kind, text in self._rows if kind != "orphaned"]
+
+    @property
+    def _rows(self) -> list[tuple[str, str]]:
+        return [
+            (word, text)
+            for word, texts in (
+                ("missing", self.missing),
+                ("altered", self.altered),
+                ("damaged", self.damaged),
+                (UNSTORED, self.unstored),
+                ("orphaned", self.orphaned),
+            )
+            for text in texts
+        ]
 
     @property
     def table(self) -> Table:
         """The defects as a table."""
-        rows = [
-            (kind, text)
-            for kind in ("missing", "altered", "damaged", "orphaned")
-            for text in getattr(self, kind)
-        ]
         state = "sound" if self.sound else "NOT sound"
+        notes = []
+        if self.unstored:
+            if not (self.missing or self.altered or self.damaged):
+                state = "not all of it stored yet"
+            notes.append(
+                f"What is not stored yet is on this machine alone. Store it from here with: "
+                f"convergebench run {self.path}"
+            )
         title = f"{self.path}: {self.chains} chains, {self.frames} frames, {state}"
-        return Table(title, ("defect", "what"), rows)
+        return Table(title, ("defect", "what"), self._rows, notes)
 
     def __str__(self) -> str:
         return str(self.table) if self.table.rows else self.table.title
@@ -73,6 +100,7 @@ class VerifyResult:
             "altered": self.altered,
             "orphaned": self.orphaned,
             "damaged": self.damaged,
+            "unstored": self.unstored,
         }
 
 
@@ -86,18 +114,20 @@ def verify(
     Missing: a record names a frame that is not there. Altered: a frame's bytes are not what its
     name says. Damaged: a record cannot be read, a chain's steps do not follow from each other, or
     the ledger says other dollars than the chains' records. Orphaned: a frame no record names (a
-    process was killed between the two writes).
+    process was killed between the two writes). Unstored: a frame that the store of an address could
+    not take, and that lies in the working copy here.
     """
     if os.path.isfile(directory):
         return _verify_bundle(Path(directory), observe)
     store = RunStore.open(Path(directory))
     result, named = check_records(store)
-    files = sorted(_frames_of(store))
-    with ThreadPoolExecutor() as pool:
-        hashes = pool.map(_hash, (store.path / name for name in files))
-        for done, (name, digest) in enumerate(zip(files, hashes, strict=True), 1):
-            if digest != Path(name).name.partition(".")[0]:
-                result.altered.append(f"{name} of {named.get(name, 'no record')}")
+    files = sorted(store.frame_names())
+    batches = [files[first : first + BATCH] for first in range(0, len(files), BATCH)]
+    done = 0
+    with ThreadPoolExecutor(AT_ONCE if store.is_remote else None) as pool:
+        for altered in pool.map(partial(_altered, store), batches):
+            result.altered += [f"{name} of {named.get(name, 'no record')}" for name in altered]
+            done = min(done + BATCH, len(files))
             if observe:
                 observe(done, len(files))
     return result
@@ -112,12 +142,12 @@ def check_records(
         store: The run.
         present: The frames that are there, where that is not the run's own folder.
     """
-    result = VerifyResult(store.path)
+    result = VerifyResult(store.place)
     named: dict[str, str] = {}
     chains: list[Chain] = []
 
     def name(ref: FrameRef, owner: str) -> None:
-        named.setdefault(store.frame_path(ref).relative_to(store.path).as_posix(), owner)
+        named.setdefault(store.frame_name(ref), owner)
 
     try:
         for ref in (r for pair in (store.read_json("sources.json") or {}).values() for r in pair):
@@ -143,11 +173,29 @@ def check_records(
             name(ref, chain.key.id)
     if not result.damaged:  # a chain that cannot be read is no difference of dollars
         result.damaged += _money(store, chains)
-    present = _frames_of(store) if present is None else present
+    here = _unstored(store, named)  # before the list is made: one stored meanwhile is on it
+    present = store.frame_names() if present is None else present
     result.frames = len(present)
-    result.missing = [f"{n} of {owner}" for n, owner in sorted(named.items()) if n not in present]
+    for frame, owner in sorted(named.items()):
+        if frame not in present:
+            absent = result.unstored if frame in here else result.missing
+            absent.append(f"{frame} of {owner}")
     result.orphaned = sorted(present - named.keys())
     return result, named
+
+
+def _unstored(store: RunStore, named: Iterable[str]) -> set[str]:
+    """The frames of an address that were written here, are whole, and were not stored so far."""
+    if not store.is_remote:
+        return set()
+    files = {path.name: path for path in (store.path / "frames").glob("[0-9a-f][0-9a-f]/*")}
+    found = set()
+    for name in named:
+        path = files.get(name.rpartition("/")[2])
+        with contextlib.suppress(FileNotFoundError):  # stored by a run that is at work here
+            if path and sha256(path.read_bytes()) == digest_in(name):
+                found.add(name)
+    return found
 
 
 def _verify_bundle(path: Path, observe: Callable[[int, int], None] | None) -> VerifyResult:
@@ -186,11 +234,6 @@ def _verify_bundle(path: Path, observe: Callable[[int, int], None] | None) -> Ve
             elif each.kind != "missing":
                 result.damaged.append(str(each))
     return result
-
-
-def _frames_of(store: RunStore) -> set[str]:
-    found = (store.path / "frames").glob("[0-9a-f][0-9a-f]/*")
-    return {path.relative_to(store.path).as_posix() for path in found if path.is_file()}
 
 
 def _refs(chain: Chain) -> Iterator[FrameRef]:
@@ -238,6 +281,14 @@ def _money(store: RunStore, chains: list[Chain]) -> list[str]:
         return [*found, str(error)]
 
 
-def _hash(path: Path) -> str:
-    with open(path, "rb") as file:
+def _altered(store: RunStore, names: Sequence[str]) -> list[str]:
+    """Which of these frames are not what their names say."""
+    said = ((name, name.rpartition("/")[2].partition(".")[0]) for name in names)
+    return [name for name, digest in said if _hash(store, name) != digest]
+
+
+def _hash(store: RunStore, name: str) -> str:
+    if store.is_remote:
+        return sha256(store.frame_bytes(name))
+    with open(f"{store.path}/{name}", "rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()

@@ -15,7 +15,8 @@ from convergebench.comparisons import FLOOR_PREFIX
 from convergebench.errors import ConvergeBenchError
 from convergebench.metric import MetricSpec
 from convergebench.registry import open_metric
-from convergebench.store import RunStore, rows_frame
+from convergebench.scoretable import rows_frame
+from convergebench.store import RunStore
 from convergebench.suite import Suite, load_suite
 from tests.support.runs import CYCLES, write_suite
 

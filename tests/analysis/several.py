@@ -11,8 +11,9 @@ from convergebench.chain import Chain, ChainKey, FrameRef, Outcome, Step
 from convergebench.comparisons import FLOOR_PREFIX, floor_pairs
 from convergebench.cycle import Cycle, Edit
 from convergebench.runspec import RunSpec
+from convergebench.scoretable import rows_frame
 from convergebench.source import Source
-from convergebench.store import RunStore, rows_frame
+from convergebench.store import RunStore
 from convergebench.suite import Suite
 from tests.analysis.handmade import FLOOR, VALUE_AT, installed
 

@@ -10,8 +10,9 @@ from convergebench.chain import Call, ChainHeader, ChainKey, FrameRef, Settings,
 from convergebench.cycle import Cycle, Edit, Operation
 from convergebench.errors import MalformedImage
 from convergebench.frame import Frame, encode
+from convergebench.scoretable import rows_frame
 from convergebench.source import Source
-from convergebench.store import RunStore, rows_frame
+from convergebench.store import RunStore
 from convergebench.suite import Suite
 from tests.support.runs import picture
 

@@ -10,7 +10,8 @@ from convergebench.chain import Call
 from convergebench.dataset import export
 from convergebench.dataset.cleaning import Cleaner, holds_path
 from convergebench.importer import import_run
-from convergebench.store import RunStore, rows_frame
+from convergebench.scoretable import rows_frame
+from convergebench.store import RunStore
 from tests.dataset.made import Made, Walk, make_run, odd_run, png
 
 

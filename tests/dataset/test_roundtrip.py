@@ -19,7 +19,8 @@ from convergebench.errors import ConvergeBenchError, ImportProblem, InputError
 from convergebench.importer import import_run
 from convergebench.runner import run
 from convergebench.scorer import score
-from convergebench.store import SCORE_COLUMNS, RunStore
+from convergebench.scoretable import SCORE_COLUMNS
+from convergebench.store import RunStore
 from convergebench.verifier import verify
 from tests.dataset.made import SUITE, Made, Walk, jpeg, make_run, odd_run, png
 from tests.support.runs import write_suite

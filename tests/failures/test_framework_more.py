@@ -29,11 +29,11 @@ def test_pieces_that_kill_their_workers_become_null_rows(
     def deadly(command: list[str], **more: object) -> subprocess.Popen[bytes]:
         return start([sys.executable, "-c", "import os; os._exit(7)"], **more)  # type: ignore[call-overload, no-any-return]
 
-    monkeypatch.setattr("convergebench.failures.worker.subprocess.Popen", deadly)
+    monkeypatch.setattr("convergebench.engines.local.subprocess.Popen", deadly)
     pieces = [Piece(chain, {1: ("crop", "colour-cast")}) for chain in chains]
-    rows = [row for seen in worker.look_at(path, pieces, 2) for row in seen.rows]
+    rows = [row for seen in worker.look_at(str(path), pieces, 2) for row in seen.rows]
     assert len(rows) == 4
-    assert {row[12] for row in rows} == {"its worker died 2 times (exit code 7)"}
+    assert {row[12] for row in rows} == {"its worker died 3 times (exit code 7)"}
     assert all(row[10] is None and row[11] is None for row in rows)
 
 

@@ -104,7 +104,7 @@ def test_a_card_with_odd_names_still_loads(tmp_path: Path) -> None:
     walk = Walk(first=png(0), editor='odd: "é" | #1\x85', steps=[Made(1, "edited", png(1))])
     run = make_run(tmp_path / "run", [walk])
     store = RunStore.open(run)
-    from convergebench.store import rows_frame
+    from convergebench.scoretable import rows_frame
 
     (chain,) = store.chains()
     rows = [(chain.key.id, 1, 'm: "x"\n- y', "published:ö#", "home", "all", 1.5, "")]

@@ -115,7 +115,7 @@ def test_ctrl_c_does_not_wait_for_a_server_that_hangs(
         _, told = process.communicate()
     assert time.monotonic() - sent < 4
     assert process.returncode == 130
-    assert "stopped. What was finished is saved" in told
+    assert "stopped. Whatever was stored is kept" in told
 
 
 @pytest.mark.shared

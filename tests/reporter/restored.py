@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import random
 from dataclasses import replace
 from pathlib import Path
@@ -30,6 +31,7 @@ from convergebench.restoration.result import (
     Sheet,
     Stability,
 )
+from tests.support.runs import shelf
 
 MEASURES: Final = (
     Measure("psnr", "PSNR", "full-reference", True),
@@ -296,9 +298,8 @@ def _shot(
     source: str, key: str, method: str | None, pixels: np.ndarray, folder: Path, repeat: int = 0
 ) -> Shot:
     image = Image.fromarray(np.clip(pixels, 0, 255).astype(np.uint8))
-    path = folder / "new.png"
-    image.save(path)
-    frame = Frame(path.read_bytes())
-    stored = folder / f"{frame.digest}.png"
-    path.replace(stored)
-    return Shot(source, key, method or "", repeat, FrameRef.of(frame), stored)
+    out = io.BytesIO()
+    image.save(out, "PNG")
+    frame, store = Frame(out.getvalue()), shelf(folder)
+    store.put(frame)
+    return Shot(source, key, method or "", repeat, FrameRef.of(frame), store)

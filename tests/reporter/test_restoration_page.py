@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import re
 from dataclasses import replace
@@ -27,6 +28,7 @@ from convergebench.reporter.restoration.words import chance, facts_of, studied, 
 from convergebench.restoration.result import Cell, Restoration
 from tests.reporter.pages import Element, assert_links_resolve, read_page
 from tests.reporter.restored import HOSTILE, made_restoration, made_shots
+from tests.support.runs import shelf
 
 NUMBER = re.compile(r"(?<![\w.])−?\d[\d,]*(?:\.\d+)?")
 
@@ -320,12 +322,11 @@ def test_two_points_beside_each_other_have_their_names_apart() -> None:
 def stored(folder: Path, name: str, width: int, height: int, form: str) -> Shot:
     dice = np.random.default_rng(width)
     pixels = dice.integers(0, 256, (height, width, 3), dtype=np.uint8)
-    path = folder / f"{name}.{form}"
-    Image.fromarray(pixels).save(path)
-    frame = Frame(path.read_bytes())
-    kept = folder / f"{frame.digest}.{form}"
-    path.replace(kept)
-    return Shot(name, "input", ref=FrameRef.of(frame), path=kept)
+    out = io.BytesIO()
+    Image.fromarray(pixels).save(out, form)
+    frame, store = Frame(out.getvalue()), shelf(folder)
+    store.put(frame)
+    return Shot(name, "input", ref=FrameRef.of(frame), store=store)
 
 
 def size_of(path: Path) -> tuple[int, int]:

@@ -84,8 +84,9 @@ def seen(page: Page, across: float) -> Any:
 def kept(shots: list[Shot], source: str, key: str, across: float) -> Any:
     """The same of a stored picture."""
     (shot,) = [s for s in shots if (s.source, s.key) == (source, key)]
-    assert shot.path is not None
-    with Image.open(shot.path) as image:
+    assert shot.store is not None
+    assert shot.ref is not None
+    with Image.open(shot.store.frame_path(shot.ref)) as image:
         return mean_of(image, across)
 
 

@@ -13,7 +13,7 @@ import pytest
 from PIL import Image
 
 from convergebench.chain import Chain
-from convergebench.frame import decode
+from convergebench.frame import Frame, decode
 from convergebench.gathering import gather
 from convergebench.reporter import Report, build, pictures, report
 from convergebench.reporter.strips import fold
@@ -21,6 +21,7 @@ from convergebench.reporter.viewer import _listed, chain_address, scores_of
 from convergebench.store import RunStore
 from tests.reporter.pages import assert_links_resolve, read_page
 from tests.reporter.walked import HEIGHT, HOSTILE, REASONING, WIDTH
+from tests.support.runs import shelf
 
 
 @pytest.fixture(scope="module")
@@ -212,15 +213,16 @@ def test_a_warm_report_decodes_nothing(
 def test_thumbnails_weigh_little_beside_real_frames(walked: Path, tmp_path: Path) -> None:
     from convergebench import drawing
 
-    folder = tmp_path / "pages"
+    folder, store = tmp_path / "pages", shelf(tmp_path)
     refs = []
     for number, name in enumerate(("portrait", "foliage", "still-life")):
         pixels = drawing.scene(name, 512, 512)
         for kind in ("png", "jpeg"):
             path = tmp_path / f"{number}.{kind}"
             Image.fromarray(pixels).save(path, quality=85)
+            store.put(Frame(path.read_bytes()))
             refs.append((_ref(path, kind), path))
-    pictures.bring_pictures(refs, folder)
+    pictures.bring_pictures([(ref, store) for ref, _ in refs], folder)
     weights = {p.name[:64]: p.stat().st_size for p in (folder / "thumbs").glob("*/*")}
     for ref, path in refs:
         assert weights[ref.sha256] < 0.25 * path.stat().st_size

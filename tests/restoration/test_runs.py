@@ -12,7 +12,8 @@ from convergebench.importer import import_run
 from convergebench.restoration import Restoration, judge_restorations
 from convergebench.runner import run
 from convergebench.scorer import score
-from convergebench.store import RunStore, rows_frame
+from convergebench.scoretable import rows_frame
+from convergebench.store import RunStore
 from tests.restoration.tables import cell, row, written
 from tests.restoration.trees import scored_tree, write_tree
 from tests.support.restorations import part_of_restoration

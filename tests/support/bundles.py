@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import atexit
 import hashlib
+import re
 import shutil
 import zipfile
 from collections.abc import Callable, Mapping
@@ -48,9 +49,10 @@ def frame_name(data: bytes, ending: str = ".bin") -> str:
 
 
 def tree(path: Path) -> dict[str, bytes]:
-    """All files under a folder, and their bytes; a run's locks apart."""
+    """All files under a folder, and their bytes; a run's locks and signs of life apart."""
     found = {p.relative_to(path).as_posix(): p for p in path.rglob("*") if p.is_file()}
-    return {name: p.read_bytes() for name, p in found.items() if not name.endswith(".lock")}
+    passing = re.compile(r".*\.lock|status/.*")
+    return {name: p.read_bytes() for name, p in found.items() if not passing.fullmatch(name)}
 
 
 def contents(path: Path) -> dict[str, bytes]:

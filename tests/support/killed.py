@@ -23,14 +23,14 @@ def _dies_at(number: int, how: str) -> None:
     """Let this process die at that write: before it, in the middle of its line, or after it."""
     append, seen = RunStore._append, [0]
 
-    def deadly(self: RunStore, path: Path, line: bytes, frame: Any = None) -> None:
+    def deadly(self: RunStore, path: Path, line: bytes, frame: Any = None, **more: bool) -> None:
         seen[0] += 1
         if seen[0] == number and how == "half":
             with open(path, "ab") as file:
                 file.write(line[: len(line) // 2])
         if seen[0] == number and how != "after":
             os._exit(9)
-        append(self, path, line, frame)
+        append(self, path, line, frame, **more)
         if seen[0] == number:
             os._exit(9)
 
@@ -72,8 +72,11 @@ def main(table: dict[str, Any], place: Path, hows: str, seed: str) -> None:
     for how in hows.split(","):
         for number in range(1, 1000):
             path, told = ready(f"{number}-{how}")
-            if _forked(path, told, number, how) == 0:
+            ended = _forked(path, told, number, how)
+            if ended == 0:
                 break
+            if ended != 9:
+                sys.exit(f"{path}: the run failed before it was killed")
             if seed:
                 _forked(path, told, rng.randint(1, 12), rng.choice(HOWS))
             if _forked(path, told) != 0:

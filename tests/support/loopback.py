@@ -86,7 +86,7 @@ class Loopback:
                 with contextlib.suppress(OSError):
                     outer._send(self, reply)
 
-            do_GET = do_POST = do_PUT = do_DELETE = _serve
+            do_GET = do_POST = do_PUT = do_DELETE = do_HEAD = _serve
 
             def log_message(self, *_: Any) -> None:
                 pass

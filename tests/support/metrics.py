@@ -7,6 +7,7 @@ import signal
 import sys
 from collections.abc import Callable
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 
@@ -92,6 +93,13 @@ def noisy() -> Metric:
         return 1.0
 
     return _metric("noisy-metric", measure)
+
+
+def elsewhere() -> Metric:
+    """Lacks its weights on the machines of workers."""
+    if Path(sys.argv[0]).name == "host.py":
+        raise MetricUnavailable("its weights are not here.")
+    return _metric("elsewhere-metric", lambda _view: 1.0)
 
 
 def unavailable() -> Metric:

@@ -15,6 +15,7 @@ METRICS = {
     "apart-metric": "tests.support.metrics:apart",
     "counting-metric": "tests.support.metrics:counting",
     "deadly-metric": "tests.support.metrics:deadly",
+    "elsewhere-metric": "tests.support.metrics:elsewhere",
     "faulty-metric": "tests.support.metrics:faulty",
     "greedy-metric": "tests.support.metrics:greedy",
     "noisy-metric": "tests.support.metrics:noisy",

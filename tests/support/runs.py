@@ -10,6 +10,7 @@ import numpy as np
 
 from convergebench.chain import Chain
 from convergebench.frame import encode
+from convergebench.registry import open_suite
 from convergebench.runner import run
 from convergebench.store import RunStore
 
@@ -96,3 +97,11 @@ def one_chain(tmp_path: Path, suite: str, script: str, **more: Any) -> Chain:
     run(tmp_path / "run", table)
     (chain,) = RunStore.open(tmp_path / "run").chains()
     return chain
+
+
+def shelf(folder: Path) -> RunStore:
+    """A run without chains, to put frames into; the same one for the same folder."""
+    place = folder / "shelf"
+    if RunStore.is_run(place):
+        return RunStore.open(place)
+    return RunStore.create(place, open_suite("starter"), 64)

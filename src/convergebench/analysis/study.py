@@ -188,14 +188,14 @@ def _require_scores(gathered: Gathered) -> None:
     for run in gathered.runs:
         if run.imported and not any(chain.steps for chain in run.chains):
             raise ConvergeBenchError(
-                f"{run.store.path} has no chains: its import was interrupted. Run the same import "
+                f"{run.store.place} has no chains: its import was interrupted. Run the same import "
                 "again."
             )
         # What was published of pictures that are here is for comparison with ours, later.
         theirs = without_pictures(run.scores.filter(IS_PUBLISHED), run.chains)
         rows = len(run.scores.filter(~IS_PUBLISHED)) + len(theirs)
         if not rows and len(homecomings(run.chains, run.store.suite)):
-            path = run.store.path
+            path = run.store.place
             raise ConvergeBenchError(
                 f"{path} has no scores yet. Compute them with: convergebench score {path}"
             )

@@ -38,7 +38,7 @@ DERIVED: Final = ("findings.json", "self-evaluation.json", "failures/", "trial/"
 
 _NOT_TAKEN: Final = re.compile(
     rf"\w+\.lock|reserve|frames/\.new/.*|{re.escape(MANIFEST)}|(report|trial|failures)/.*"
-    r"|judgements/locks/.*"
+    r"|judgements/locks/.*|status/.*"
 )
 """What else lies in a run directory, and is left out of a bundle without a word."""
 

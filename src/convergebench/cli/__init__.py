@@ -16,6 +16,7 @@ from convergebench.cli import (
     analyze,
     bundle,
     compare_scores,
+    copy,
     demo,
     doctor,
     editors,
@@ -33,6 +34,7 @@ from convergebench.cli import (
     score,
     self_evaluation,
     spend,
+    status,
     study,
     suites,
     trial,
@@ -40,6 +42,7 @@ from convergebench.cli import (
     view,
     weights,
 )
+from convergebench.cli.watching import Stopped
 from convergebench.errors import ConvergeBenchError, scrub
 
 app = typer.Typer(
@@ -75,6 +78,7 @@ app.command("study", epilog=study.EXAMPLES)(study.study)
 app.command("plan", epilog=plan.EXAMPLES)(plan.plan)
 app.command("run", epilog=run.EXAMPLES)(run.run)
 app.command("spend", epilog=spend.EXAMPLES)(spend.spend)
+app.command("status", epilog=status.EXAMPLES)(status.status)
 app.command("import", epilog=import_.EXAMPLES)(import_.import_)
 app.command("score", epilog=score.EXAMPLES)(score.score)
 app.command("analyze", epilog=analyze.EXAMPLES)(analyze.analyze)
@@ -87,6 +91,7 @@ app.command("compare-scores", epilog=compare_scores.EXAMPLES)(compare_scores.com
 app.command("failures", epilog=failures.EXAMPLES)(failures.failures)
 app.command("verify", epilog=verify.EXAMPLES)(verify.verify)
 app.command("export", epilog=export.EXAMPLES)(export.export)
+app.command("copy", epilog=copy.EXAMPLES)(copy.copy)
 app.command("bundle", epilog=bundle.EXAMPLES)(bundle.bundle)
 app.command("unbundle", epilog=bundle.UNBUNDLE_EXAMPLES)(bundle.unbundle)
 app.command("plugins", epilog=plugins.EXAMPLES)(plugins.plugins)
@@ -99,26 +104,34 @@ app.add_typer(suites.app, name="suites")
 app.add_typer(weights.app, name="weights")
 
 
-class _Stopped(BaseException):
-    """Ctrl-C. Not a KeyboardInterrupt, which the command-line library would swallow."""
-
-
-def _stop(_number: int, _frame: FrameType | None) -> None:
-    raise _Stopped
-
-
 def main() -> None:
     """The entry point of the `convergebench` command."""
-    signal.signal(signal.SIGINT, _stop)
+    asked: list[int] = []
+
+    def stop(number: int, _frame: FrameType | None) -> None:
+        asked.append(number)
+        raise Stopped
+
+    for number in (signal.SIGINT, signal.SIGTERM):  # a scheduler's word is as good as Ctrl-C
+        signal.signal(number, stop)
     try:
         app()
-    except ConvergeBenchError as error:
-        print(f"convergebench: {scrub(str(error))}", file=sys.stderr)
-        sys.exit(2)
-    except _Stopped:
-        told = "stopped. What was finished is saved; give the same command again."
-        print(f"convergebench: {told}", file=sys.stderr)
-        sys.exit(130)
     except BrokenPipeError:  # `convergebench … | head`
         sys.stderr.close()
         sys.exit(0)
+    except SystemExit:
+        raise
+    except BaseException as error:
+        if isinstance(error, ConvergeBenchError):
+            print(f"convergebench: {scrub(str(error))}", file=sys.stderr)
+        elif not asked:
+            raise
+        if not asked:
+            sys.exit(2)
+        # It may come in the middle of an import or of tidying up, and leave as something else.
+        told = "stopped. Whatever was stored is kept; give the same command again."
+        print(f"convergebench: {told}", file=sys.stderr)
+        sys.exit(130)
+    finally:  # a second one while Python tidies up ends it without a word
+        for number in (signal.SIGINT, signal.SIGTERM):
+            signal.signal(number, signal.SIG_DFL)

@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from convergebench.cli.output import display, show
+from convergebench.cli.watching import watching
 
 EXAMPLES = "Examples:  convergebench demo   ·   convergebench demo look"
 
@@ -23,13 +24,13 @@ def demo(
     from convergebench.runner import run as walk
     from convergebench.scorer import score
 
-    with display("running") as shown:
-        ran = walk(run, SPEC, observe=lambda p: shown.update(p.steps_done, p.steps, "", p.event))
+    with watching("running") as shown:
+        ran = walk(run, SPEC, observe=shown.told)
     if ran.stopped:
         show(ran, False)
         raise typer.Exit(130)
-    with display("scoring") as shown:
-        score(run, observe=lambda p: shown.update(p.scores_done, p.scores, "", p.event))
-    with display("thumbnails") as shown:
-        result = report(run, observe=shown.update)
+    with watching("scoring") as shown:
+        score(run, observe=shown.told)
+    with display("thumbnails") as bar:
+        result = report(run, observe=bar.update)
     show(result, False)

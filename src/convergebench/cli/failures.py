@@ -99,7 +99,10 @@ def failures(
         )
     from convergebench.reporter.failures import write_failures
 
-    page = write_failures(found, out or found.path / "failures")
+    usual = Path(f"{found.path.name}-failures")  # of a run on object storage, here
+    if isinstance(found.path, Path):
+        usual = found.path / "failures"
+    page = write_failures(found, out or usual)
     show(found, json)
     say(f"page: {page}")
 
@@ -109,6 +112,7 @@ def _judge(name: str | None, budget: float | None, run: Path) -> Judge | None:
         return None
     from convergebench.judging import open_judge
     from convergebench.money.budget import Budget
+    from convergebench.store import RunStore
 
     cap = None if budget is None else Budget(budget, 0.0)
-    return open_judge(name, folder=run / "judgements", budget=cap)
+    return open_judge(name, folder=RunStore.open(run).path / "judgements", budget=cap)

@@ -10,9 +10,20 @@ import typer
 from convergebench.errors import SettingsError, UnknownName
 
 RunDirectory = Annotated[
-    Path, typer.Argument(metavar="RUN", help="The run directory.", show_default=False)
+    Path,
+    typer.Argument(
+        metavar="RUN",
+        help="The run directory, or its address: s3://BUCKET/RUN.",
+        show_default=False,
+    ),
 ]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON to stdout instead of a table.")]
+LogJson = Annotated[
+    bool,
+    typer.Option(
+        "--log-json", help="Log to stderr, one JSON object a line, in place of the display."
+    ),
+]
 Config = Annotated[
     Path | None,
     typer.Option("--config", "-c", metavar="FILE", help="A run.toml with all settings."),
@@ -123,6 +134,23 @@ Prompts = Annotated[
         "--prompts",
         metavar="FILE",
         help="A TOML file of prompts in groups, in place of a restoration suite's own.",
+    ),
+]
+Engine = Annotated[
+    str,
+    typer.Option(
+        "--engine",
+        metavar="NAME",
+        help="Where the work is done: local, on this machine, or ray, on a cluster.",
+    ),
+]
+Address = Annotated[
+    str | None,
+    typer.Option(
+        "--address",
+        metavar="ADDRESS",
+        help="Of the Ray cluster: auto, HOST:PORT or ray://HOST:PORT. (default: Ray is started on "
+        "this machine)",
     ),
 ]
 RetryFailed = Annotated[

@@ -13,7 +13,8 @@ from convergebench.cli.output import display, show
 EXAMPLES = (
     "Examples:  convergebench plan -e ref:jpeg --rounds 10   ·   "
     "convergebench plan --preset banana100/paper -e gemini:gemini-3-pro-image   ·   "
-    "convergebench plan my-run --config run.toml --json"
+    "convergebench plan my-run --config run.toml --json   ·   "
+    "convergebench plan my-run --engine ray --metrics standard --workers 64"
 )
 
 
@@ -39,17 +40,72 @@ def plan(
     setting: o.Settings = None,
     controls: o.Controls = None,
     retry_failed: o.RetryFailed = False,
+    engine: Annotated[
+        str | None,
+        typer.Option(
+            "--engine",
+            metavar="local|ray",
+            help="Say also what scoring will take with it, measured here for a minute or so. "
+            "(default: local, with --metrics)",
+        ),
+    ] = None,
+    address: Annotated[
+        str | None,
+        typer.Option(
+            "--address",
+            metavar="auto|ray://…",
+            help="A Ray cluster, whose room is counted where --workers is not given.",
+        ),
+    ] = None,
+    metrics: Annotated[
+        str | None,
+        typer.Option(
+            "--metrics",
+            metavar="SET",
+            help="What will be scored: sets or names, with commas between. (default: the "
+            "preset's; else fast)",
+        ),
+    ] = None,
+    workers: Annotated[
+        int | None,
+        typer.Option(
+            "--workers",
+            help="How many will score at once. (default: as many as the cluster, or this "
+            "machine, has room for)",
+            min=1,
+        ),
+    ] = None,
     json: o.Json = False,
 ) -> None:
     """Say what a run would do: calls, dollars, time, disk. Calls no editor, writes nothing."""
     from convergebench import planner
+    from convergebench.errors import SettingsError
 
+    if engine not in (None, "local", "ray"):
+        raise SettingsError(f"--engine is local or ray, got {engine!r}")
+    names, sparse = _measured(metrics, preset)
+    scoring = engine == "ray" or metrics is not None
+    if not scoring and (address or workers):
+        raise SettingsError("--address and --workers are for scoring: give --engine ray, too.")
     with display("planning") as shown:
+
+        def calibrating(done: int, total: int, text: str) -> None:
+            if done == 0:
+                shown.begin("calibrating")
+            # Each takes a while, also where no bar is drawn: say what is being measured.
+            shown.update(done, total, text, event=text)
+
         planned = planner.plan(
             run,
             o.design(config, preset, arm),
             retry_failed=retry_failed,
+            engine=engine,
+            metrics=names if scoring else None,
+            sparse=sparse,
+            workers=workers,
+            address=address,
             observe=shown.update,
+            calibrating=calibrating,
             suite=suite,
             editors=editor,
             sources=source,
@@ -65,3 +121,15 @@ def plan(
             controls=controls,
         )
     show(planned, json)
+
+
+def _measured(metrics: str | None, preset: str | None) -> tuple[list[str], tuple[str, ...]]:
+    """What will be scored, and what of it only at the steps that the trial compares."""
+    if metrics is not None:
+        return [word.strip() for word in metrics.split(",") if word.strip()], ()
+    if preset is None:
+        return [], ()
+    from convergebench.presets import open_preset
+
+    about = open_preset(preset).about
+    return list(about.metrics), about.sparse

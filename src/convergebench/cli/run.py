@@ -5,7 +5,8 @@ from __future__ import annotations
 import typer
 
 from convergebench.cli import options as o
-from convergebench.cli.output import aside, display, show
+from convergebench.cli.output import aside, show
+from convergebench.cli.watching import logging, watching
 
 EXAMPLES = (
     "Examples:  convergebench run my-run -e ref:jpeg -e ref:latent --rounds 10   ·   "
@@ -37,7 +38,10 @@ def run(
     controls: o.Controls = None,
     retry_failed: o.RetryFailed = False,
     allow_missing: o.AllowMissing = False,
+    engine: o.Engine = "local",
+    address: o.Address = None,
     json: o.Json = False,
+    log_json: o.LogJson = False,
 ) -> None:
     """Walk every chain with every editor, keeping every frame. Resumes where it was stopped.
 
@@ -46,37 +50,36 @@ def run(
     Exits with 1 when the budget is used up or an account is blocked, with 130 when interrupted.
     """
     from convergebench import runner
-    from convergebench.walk import Progress
 
-    with display("running") as shown, aside():
-
-        def observe(p: Progress) -> None:
-            text = f"{p.chains_done}/{p.chains} chains, {p.failures} failed, ${p.spent:.2f}"
-            shown.update(p.steps_done, p.steps, text, p.event)
-
-        result = runner.run(
-            run,
-            o.design(config, preset, arm),
-            retry_failed=retry_failed,
-            allow_missing=allow_missing,
-            observe=observe,
-            suite=suite,
-            editors=editor,
-            sources=source,
-            cycles=cycle,
-            rounds=rounds,
-            steps=steps,
-            repeats=repeats,
-            size=size,
-            prompts=str(prompts) if prompts else None,
-            budget=budget,
-            concurrency=concurrency,
-            deadline=deadline,
-            retries=retries,
-            repeat_lost=repeat_lost,
-            settings=o.axes(setting),
-            controls=controls,
-        )
-    show(result, json)
-    if result.stopped:
-        raise typer.Exit(130 if result.interrupted else 1)
+    with logging("run", run, log_json) as log:
+        with watching("running", log) as shown, aside():
+            result = runner.run(
+                run,
+                o.design(config, preset, arm),
+                retry_failed=retry_failed,
+                allow_missing=allow_missing,
+                engine=engine,
+                address=address,
+                observe=shown.told,
+                suite=suite,
+                editors=editor,
+                sources=source,
+                cycles=cycle,
+                rounds=rounds,
+                steps=steps,
+                repeats=repeats,
+                size=size,
+                prompts=str(prompts) if prompts else None,
+                budget=budget,
+                concurrency=concurrency,
+                deadline=deadline,
+                retries=retries,
+                repeat_lost=repeat_lost,
+                settings=o.axes(setting),
+                controls=controls,
+            )
+        show(result, json)
+        if result.stopped:
+            if log:
+                log.closing["stopped"] = result.stopped
+            raise typer.Exit(130 if result.interrupted else 1)

@@ -7,7 +7,8 @@ from typing import Annotated
 import typer
 
 from convergebench.cli import options as o
-from convergebench.cli.output import display, show
+from convergebench.cli.output import aside, show
+from convergebench.cli.watching import logging, watching
 
 EXAMPLES = (
     "Examples:  convergebench score my-run   ·   "
@@ -59,20 +60,24 @@ def score(
         ),
     ] = None,
     workers: Annotated[
-        int | None, typer.Option("--workers", help="Processes. (default: one per core)", min=1)
+        int | None,
+        typer.Option("--workers", help="How many at once. (default: one per core)", min=1),
     ] = None,
     memory: Annotated[
         float | None,
         typer.Option(
             "--memory",
-            help="GiB for all processes of learned metrics. (default: 80 % of the machine)",
+            help="GiB a machine for all workers of learned metrics. (default: 80 % of it)",
             min=0.5,
         ),
     ] = None,
     retry_null: Annotated[
         bool, typer.Option("--retry-null", help="Measure again what came out null.")
     ] = False,
+    engine: o.Engine = "local",
+    address: o.Address = None,
     json: o.Json = False,
+    log_json: o.LogJson = False,
 ) -> None:
     """Compute every score that is missing. Never calls an editor, never computes twice."""
     from convergebench import scorer
@@ -80,18 +85,23 @@ def score(
     from convergebench.errors import ConvergeBenchError
 
     names = [word.strip() for word in (metrics or "").split(",") if word.strip()]
-    with display("scoring") as shown:
-        result = scorer.score(
-            run,
-            [*names, *(metric or [])],
-            against=tuple(against or AGAINST),
-            registered=registered,
-            steps=scorer.parse_steps(steps) if steps else None,
-            workers=workers,
-            memory=memory,
-            retry_null=retry_null,
-            observe=lambda p: shown.update(p.scores_done, p.scores, "", p.event),
-        )
-    show(result, json)
-    if result.new and result.null == result.new:
-        raise ConvergeBenchError("every score that was asked for came out null; see the reasons")
+    with logging("score", run, log_json) as log:
+        with watching("scoring", log) as shown, aside():
+            result = scorer.score(
+                run,
+                [*names, *(metric or [])],
+                against=tuple(against or AGAINST),
+                registered=registered,
+                steps=scorer.parse_steps(steps) if steps else None,
+                workers=workers,
+                memory=memory,
+                retry_null=retry_null,
+                engine=engine,
+                address=address,
+                observe=shown.told,
+            )
+        show(result, json)
+        if result.new and result.null == result.new:
+            raise ConvergeBenchError(
+                "every score that was asked for came out null; see the reasons"
+            )

@@ -7,7 +7,8 @@ from typing import Annotated
 import typer
 
 from convergebench.cli import options as o
-from convergebench.cli.output import aside, display, show
+from convergebench.cli.output import aside, show
+from convergebench.cli.watching import logging, watching
 
 EXAMPLES = (
     "Examples:  convergebench study banana100/smoke my-run   ·   "
@@ -35,7 +36,10 @@ def study(
     size: o.Size = None,
     prompts: o.Prompts = None,
     budget: o.Budget = None,
+    engine: o.Engine = "local",
+    address: o.Address = None,
     json: o.Json = False,
+    log_json: o.LogJson = False,
 ) -> None:
     """Do a whole study: run, score, judge what came out, write the report.
 
@@ -47,29 +51,35 @@ def study(
     finishes the calls in flight and ends the study there.
     """
     from convergebench import studies
+    from convergebench.progress import Told
 
     part = ""
-    with display("planning") as shown, aside():
+    with logging("study", run, log_json) as log:
+        with watching("planning", log) as shown, aside():
 
-        def observe(name: str, done: int, total: int, event: str) -> None:
-            nonlocal part
-            if name != part:
-                part = name
-                shown.begin(name)
-            shown.update(done, total, event=event)
+            def observe(name: str, told: Told) -> None:
+                nonlocal part
+                if name != part:
+                    part = name
+                    shown.begin(name)
+                shown.told(told)
 
-        result = studies.study(
-            run,
-            preset,
-            editors=editor or (),
-            sources=source,
-            steps=steps,
-            repeats=repeats,
-            size=size,
-            prompts=str(prompts) if prompts else None,
-            budget=budget,
-            observe=observe,
-        )
-    show(result, json)
-    if result.run.stopped:
-        raise typer.Exit(130 if result.run.interrupted else 1)
+            result = studies.study(
+                run,
+                preset,
+                editors=editor or (),
+                sources=source,
+                steps=steps,
+                repeats=repeats,
+                size=size,
+                prompts=str(prompts) if prompts else None,
+                budget=budget,
+                engine=engine,
+                address=address,
+                observe=observe,
+            )
+        show(result, json)
+        if result.run.stopped:
+            if log:
+                log.closing["stopped"] = result.run.stopped
+            raise typer.Exit(130 if result.run.interrupted else 1)

@@ -40,6 +40,7 @@ from convergebench.importer.datasetfiles import (
     step_row,
 )
 from convergebench.importer.making import MARK, making
+from convergebench.remote.address import require_directory
 from convergebench.source import Source
 from convergebench.store import RunStore
 from convergebench.suite import Suite, region_box
@@ -86,13 +87,13 @@ def export(
     """
     if form not in FORMS:
         raise UnknownName("form of dataset", form, FORMS)
-    store, path = RunStore.open(run), Path(out)
+    store, path = RunStore.open(require_directory(run, "export")), Path(out)
     if path.resolve().is_relative_to(store.path.resolve()):
         raise InputError(f"{path} lies within the run. Choose a folder outside of it.")
     # A header that a kill cut off is no chain yet.
     files = [file for file in store.chain_files() if b"\n" in file.read_bytes()]
     if not files:
-        raise InputError(f"{store.path} has no chains: there is nothing to export.")
+        raise InputError(f"{store.place} has no chains: there is nothing to export.")
     result = Exported(
         path, store.path, name or path.absolute().name, (licence or UNKNOWN).strip(), form
     )
@@ -230,8 +231,8 @@ class _Export:
 
     def _damaged(self, digest: str, why: str) -> StoreDamaged:
         return StoreDamaged(
-            f"frame {digest[:12]}… of {self._store.path} cannot be published: {why}. "
-            f"`convergebench verify {self._store.path}` names all that is wrong."
+            f"frame {digest[:12]}… of {self._store.place} cannot be published: {why}. "
+            f"`convergebench verify {self._store.place}` names all that is wrong."
         )
 
     def _sources(self) -> None:

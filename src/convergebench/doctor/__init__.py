@@ -12,10 +12,10 @@ from typing import Any, Final, Literal
 from convergebench.cards.metrics import Card, card, cards
 from convergebench.doctor.services import Services, services
 from convergebench.errors import ConvergeBenchError, explain
+from convergebench.machine import versions
 from convergebench.metric import NoScore, Picture, StepView
 from convergebench.metrics.sets import chosen
 from convergebench.registry import open_metric
-from convergebench.store import versions
 from convergebench.table import Table
 from convergebench.testcard import testcard
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from convergebench.cycle import Box
-from convergebench.errors import AccountBlocked
+from convergebench.errors import AccountBlocked, StoreDamaged, StoreError
 from convergebench.failures.situation import Situation
 from convergebench.metric import NoScore
 
@@ -84,12 +84,16 @@ class Detector:
 
         Raises:
             AccountBlocked: The judge's account can make no calls now.
+            StoreError: The run can be read no longer.
         """
         try:
             found = self.measure(situation)
         except AccountBlocked:
             raise
-        except Exception as error:  # a picture nobody thought of must not end the run
+        except Exception as error:
+            if isinstance(error, StoreError) and not isinstance(error, StoreDamaged):
+                raise
+            # A picture nobody thought of must not end the run.
             return NoScore(f"{type(error).__name__}: {error}")
         if isinstance(found, Sighting) and not math.isfinite(found.value):
             return NoScore("not a number")

@@ -16,7 +16,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from convergebench.chain import Chain
-from convergebench.disk import Writing, make_directory, plain_errors
 from convergebench.errors import AccountBlocked, SettingsError, StoreDamaged
 from convergebench.failures.catalogue import chosen
 from convergebench.failures.detector import Detector
@@ -24,7 +23,7 @@ from convergebench.failures.looking import STEPS_AT_ONCE, Album, Looker, Piece, 
 from convergebench.failures.looking import situation_of as _situation_of
 from convergebench.failures.result import ROW_COLUMNS, Failures
 from convergebench.failures.worker import look_at
-from convergebench.store import RunStore
+from convergebench.store import ANSWERS, RunStore
 
 if TYPE_CHECKING:
     import polars as pl
@@ -73,7 +72,7 @@ def find(
         SettingsError: No chain is that long.
         StoreError: No run directory, or another process is at it.
     """
-    store = RunStore.open(Path(run))
+    store = RunStore.open(run)
     wanted = chosen(detectors)
     asked = None if steps is None else frozenset(steps)
     opened = _opened(judge, store)
@@ -81,7 +80,7 @@ def find(
         kept = stored_rows(store.path)
         work = _Work(store, wanted, asked, opened, kept, retry_null)
         saver = _Saver(store, kept)
-        result = Failures(store.path, kept, wanted)
+        result = Failures(store.place, kept, wanted)
         try:
             for seen in work.done(workers or os.cpu_count() or 1, result.problems):
                 saver.add(seen.rows)
@@ -91,6 +90,8 @@ def find(
                     observe(FindProgress(work.rows, result.new))
         finally:
             saver.save()
+            if opened:
+                store.stored(ANSWERS)
     result.rows = _shown(saver.rows, wanted, asked, work.chains)
     result.known = result.rows.height - result.new
     here = set(result.rows["detector"].unique().to_list())
@@ -100,12 +101,12 @@ def find(
 
 def stored(run: str | os.PathLike[str]) -> Failures | None:
     """What was found in a run before, without looking again; None where nobody has looked."""
-    store = RunStore.open(Path(run))
+    store = RunStore.open(run)
     rows = stored_rows(store.path)
     if rows.is_empty():
         return None
     wanted = chosen(None)
-    found = Failures(store.path, _shown(rows, wanted, None, store.chains()), wanted)
+    found = Failures(store.place, _shown(rows, wanted, None, store.chains()), wanted)
     found.known = found.rows.height
     return found
 
@@ -178,7 +179,7 @@ class _Work:
 
     def done(self, workers: int, problems: list[str]) -> Iterator[Seen]:
         """Everything, as it comes; questions to the judge at last, in this process."""
-        yield from look_at(self._store.path, self._plain, workers)
+        yield from look_at(self._store.anywhere, self._plain, workers)
         looker = Looker(self._store.path, self._judge) if self._judged else None
         for piece in self._judged:
             try:
@@ -229,10 +230,7 @@ class _Saver:
             self.rows = both.unique(KEY, keep="last", maintain_order=True)
             out = io.BytesIO()
             self.rows.write_parquet(out)
-            with plain_errors(self._store.path):
-                make_directory(self._store.path / FOLDER)
-                with Writing(self._store.path / "frames" / ".new") as disk:
-                    disk.new_file(self._store.path / ROWS, out.getvalue())
+            self._store.write_file(ROWS, out.getvalue())
         self._new = []
         self._saved = time.monotonic()
 

@@ -7,10 +7,10 @@ nothing.
 from __future__ import annotations
 
 import json
+import os
 from collections import OrderedDict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from convergebench.chain import Chain, FrameRef
@@ -118,8 +118,8 @@ class Album:
 class Looker:
     """Looks at pieces of one run. The album of the last chain stays open between pieces."""
 
-    def __init__(self, path: Path, judge: Judge | None = None) -> None:
-        self._store = RunStore.open(path)
+    def __init__(self, place: str | os.PathLike[str], judge: Judge | None = None) -> None:
+        self._store = RunStore.open(place, refresh=False)
         self._judge = judge
         self._detectors = {detector.name: detector for detector in every()}
         self._last: tuple[str, Chain, Album] | None = None
@@ -145,7 +145,7 @@ class Looker:
 
     def _opened(self, name: str) -> tuple[Chain, Album]:
         if self._last is None or self._last[0] != name:
-            chain = self._store.read_chain(self._store.chain_path(name))[0]
+            chain = self._store.chain(name)
             period = self._store.suite.cycle_of(chain.key.cycle).period
             self._last = name, chain, Album(self._store, chain, period)
         return self._last[1:]

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import dataclass, field
 from functools import cached_property
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from convergebench.failures.catalogue import ErrorRate, error_rates
 from convergebench.failures.detector import Detector
+from convergebench.remote.address import Place
 from convergebench.table import Table
 from convergebench.wording import counted
 
@@ -75,7 +75,7 @@ class Failures:
         problems: What went wrong.
     """
 
-    path: Path
+    path: Place
     rows: pl.DataFrame
     detectors: tuple[Detector, ...]
     new: int = 0

@@ -19,7 +19,8 @@ from convergebench.gathering.body import (
 )
 from convergebench.gathering.editors import Place, Walked, editors_of, place_of
 from convergebench.gathering.naming import Names, names_of
-from convergebench.store import SCORE_COLUMNS, RunStore
+from convergebench.scoretable import SCORE_COLUMNS
+from convergebench.store import RunStore
 from convergebench.suite import Suite
 
 if TYPE_CHECKING:

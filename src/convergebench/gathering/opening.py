@@ -16,6 +16,7 @@ from convergebench.comparisons import FLOOR_PREFIX, GIVEN, floor_pairs
 from convergebench.errors import ConvergeBenchError, SettingsError, explain
 from convergebench.gathering.body import Gathered, Plan, Run, variant_of
 from convergebench.gathering.merging import merge
+from convergebench.remote.address import Place, place_of
 from convergebench.runspec import RunSpec
 from convergebench.store import RunStore
 
@@ -37,17 +38,17 @@ def gather(directories: Sequence[str | os.PathLike[str]], *, rounds: int | None 
     """
     if rounds is not None and rounds < 1:
         raise SettingsError(f"--rounds counts homecomings from 1, got {rounds}")
-    runs = _opened([Path(directory) for directory in directories])
+    runs = _opened([place_of(directory) for directory in directories])
     if len(runs) == 1:
         whole = _alone(runs[0])
         return whole if rounds is None else limited(whole, rounds)
     return limited(merge(runs), rounds)
 
 
-def _opened(paths: Sequence[Path]) -> list[Run]:
+def _opened(paths: Sequence[Place]) -> list[Run]:
     if not paths:
         raise SettingsError("give at least one run directory")
-    places = [path.resolve() for path in paths]
+    places = [path.resolve() if isinstance(path, Path) else path for path in paths]
     twice = [path for path, place in zip(paths, places, strict=True) if places.count(place) > 1]
     if twice:
         raise SettingsError(f"{twice[0]} is given twice. Name each run once.")

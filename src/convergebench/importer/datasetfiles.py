@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Final
 from convergebench.chain import Call, ChainHeader, FrameRef, Settings, Step
 from convergebench.cycle import Record
 from convergebench.frame import EXTENSIONS
-from convergebench.store import RunInfo
+from convergebench.store.reading import RunInfo
 
 if TYPE_CHECKING:
     import polars as pl

@@ -24,6 +24,7 @@ from convergebench.importer.records import Records, records_of
 from convergebench.importer.result import ImportResult, provenance
 from convergebench.importer.whole import Whole
 from convergebench.registry import names, open_plugin, open_suite
+from convergebench.remote.address import require_directory
 from convergebench.store import RunStore
 from convergebench.suite import Suite
 from convergebench.wording import counted, shown
@@ -108,7 +109,7 @@ def import_run(
     if isinstance(chosen, Whole):
         if suite is not None:
             raise ImportProblem(f"{root} has its own suite: import it without --suite")
-        into = Path(to) if to is not None else None
+        into = require_directory(to, "import") if to is not None else None
         return chosen.restore(look, why, told, into, dry_run=dry_run, observe=observe)
     whole = root.resolve()
     origin = told.origin or (whole.stem if look.is_file else whole.name)
@@ -119,7 +120,7 @@ def import_run(
             raise ImportProblem(f"{root}: layout {chosen.name!r} found nothing to import")
         made.notes += [*look.notes, *_not_heard(told, made, finds, chosen.name)]
         result = ImportResult.of(root.name, chosen.name, why, origin, finds, made, told)
-        into = Path(to) if to is not None else None
+        into = require_directory(to, "import") if to is not None else None
         if dry_run:
             result.notes += pairing.unfit(made.lines, finds, pictures_of(made.lines, []))
             if into is not None and RunStore.is_run(into):

@@ -12,7 +12,7 @@ from convergebench.chain import ChainHeader
 from convergebench.errors import ImportProblem
 from convergebench.importer import datasetfiles as names
 from convergebench.importer.datasetfiles import Marker
-from convergebench.store import FORMAT as RUN_FORMAT
+from convergebench.store.reading import FORMAT as RUN_FORMAT
 from convergebench.suite import Suite
 
 _LINE: Final = re.compile(r"([0-9a-f]{64})  (\S.*)")

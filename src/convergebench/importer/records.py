@@ -15,7 +15,8 @@ from convergebench.importer.assembly import Line
 from convergebench.importer.deposit import Brought
 from convergebench.importer.found import Conflict, Finds, Place, Track
 from convergebench.importer.premises import Premises
-from convergebench.store import RunStore, rows_frame
+from convergebench.scoretable import rows_frame
+from convergebench.store import RunStore
 from convergebench.wording import counted
 
 if TYPE_CHECKING:

@@ -34,7 +34,9 @@ from convergebench.leaderboard.submission import (
     Submission,
     read_submission,
 )
-from convergebench.store import RunStore, versions
+from convergebench.machine import versions
+from convergebench.remote.address import require_directory
+from convergebench.store import RunStore
 from convergebench.table import Table
 from convergebench.wording import counted, shown
 
@@ -118,10 +120,10 @@ def pack(
         SettingsError: Something told about it is not legal.
         StoreError: The place is taken by something else.
     """
-    store = RunStore.open(run)
+    store = RunStore.open(require_directory(run, "leaderboard pack"))
     gathered = gather([run])
     findings = findings_of(study_of(gathered))
-    legal = legal_name(name or store.path.resolve().name)
+    legal = legal_name(name or store.name)
     place = Path(to) / legal
     files, _ = files_of(store.path, with_report=False)
     records = {n: p for n, p in files.items() if _taken(n)}
@@ -151,7 +153,7 @@ def pack(
             files=tuple(_fact(n, p.read_bytes()) for n, p in sorted(records.items())),
         )
     except ValidationError as error:
-        raise SettingsError(f"the submission of {store.path}: {explain(error)}") from error
+        raise SettingsError(f"the submission of {store.place}: {explain(error)}") from error
     new = place.with_name(f".{place.name}.new")
     with plain_errors(place):
         shutil.rmtree(new, ignore_errors=True)

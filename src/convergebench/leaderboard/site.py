@@ -27,6 +27,7 @@ from convergebench.disk import plain_errors
 from convergebench.errors import InputError, SettingsError, StoreError, StoreMismatch
 from convergebench.leaderboard.packing import Checked, check, legal_name, pack
 from convergebench.leaderboard.submission import NAME, schema
+from convergebench.remote.address import require_directory
 from convergebench.reporter import Report, report
 from convergebench.reporter.folder import as_json, templates, write_changed
 from convergebench.reporter.palette import inks
@@ -91,7 +92,7 @@ def build(
     if not entries:
         raise SettingsError("give at least one run directory or submission")
     folder = Path(out)
-    paths = [Path(entry) for entry in entries]
+    paths = [require_directory(entry, "leaderboard") for entry in entries]
     submitted = {path: check(path) for path in paths if (path / NAME).is_file()}
     _refuse_unsound(list(submitted.values()))
     _refuse_twins([_name(path, submitted.get(path)) for path in paths])

@@ -30,6 +30,7 @@ from convergebench.metric import MetricSpec, Needs, NoScore, Picture, StepView
 from convergebench.metrics.pair import pair
 from convergebench.metrics.tokens import Tokenizer
 from convergebench.metrics.vit import ImageTower, TextTower, hugging_face_layout
+from convergebench.resources import Resources
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -302,6 +303,7 @@ CLIP: Final = MetricSpec(
     cost="heavy",
     needs=Needs(weights=(LARGE,)),
     isolated=True,
+    resources=Resources(gpus=1, memory=4 << 30),
 )
 CLIP_B32: Final = replace(
     CLIP,
@@ -311,6 +313,7 @@ CLIP_B32: Final = replace(
     cost="medium",
     needs=Needs(weights=(BASE,)),
     isolated=False,
+    resources=Resources(),
 )
 CLIP_DIRECTION: Final = replace(
     CLIP,

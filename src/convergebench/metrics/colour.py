@@ -24,6 +24,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar, cast
 import cv2
 import numpy as np
 
+from convergebench.bands import plane_sum
 from convergebench.metric import KnownAnswer, MetricSpec, StepView, lift
 from convergebench.metrics.pair import pair
 
@@ -258,6 +259,6 @@ def colour_cast(view: StepView) -> float:
 
 def _mean_lab(pixels: NDArray[np.uint8]) -> NDArray[np.float64]:
     """Mean L*, a*, b*."""
-    sums = _over_bands(pixels, lambda band: [cv2.sumElems(p)[0] for p in lab(pixels[band])])
+    sums = _over_bands(pixels, lambda band: [plane_sum(p) for p in lab(pixels[band])])
     count = pixels.shape[0] * pixels.shape[1]
     return np.array([math.fsum(column) / count for column in zip(*sums, strict=True)])

@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING, Any, Final
 import cv2
 import numpy as np
 
+from convergebench.bands import plane_sum
 from convergebench.metric import KnownAnswer, MetricSpec, NoScore, Picture, StepView, lift
 from convergebench.metrics.pair import pair
 from convergebench.metrics.ssim import luma8, luma_losses
@@ -127,11 +128,11 @@ def _regional(maps: Sequence[Floats], mask: NDArray[np.bool_]) -> Sequence[float
     found = []
     for scale, losses in enumerate(maps, start=1):
         inside = np.ascontiguousarray(weights[REACH:-REACH, REACH:-REACH])
-        area = cv2.sumElems(inside)[0]
+        area = plane_sum(inside)
         if area == 0:
             reach = REACH * 2 ** (scale - 1)
             return NoScore(f"the region lies within {reach} pixels of the border")
-        found.append(cv2.sumElems(cv2.multiply(losses, inside))[0] / area)
+        found.append(plane_sum(cv2.multiply(losses, inside)) / area)
         weights = _halved(weights)
     return found
 

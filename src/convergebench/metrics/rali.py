@@ -38,6 +38,7 @@ from convergebench.errors import MetricUnavailable
 from convergebench.metric import MetricSpec, Needs, NoScore, StepView
 from convergebench.metrics.clip import Encoder, Preparation
 from convergebench.metrics.vit import Activation, ImageTower, hugging_face_layout
+from convergebench.resources import Resources
 from convergebench.weights.pickles import NUMPY, DType, NumpyArray, Refused, Word, flatten, is_shape
 
 if TYPE_CHECKING:
@@ -301,5 +302,6 @@ RALI: Final = MetricSpec(
     cost="heavy",
     needs=Needs(weights=(SET,)),
     isolated=True,
+    resources=Resources(gpus=1, memory=4 << 30),
 )
 rali.spec = RALI  # type: ignore[attr-defined]

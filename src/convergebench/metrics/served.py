@@ -339,6 +339,7 @@ class Factory:
             paper=asked.prompt.paper,
             cost="heavy",
             needs=Needs(settings=() if reachable else (f"{family.variable}_URL",)),
+            resources=None,
         )
 
 

@@ -28,7 +28,7 @@ from typing import TYPE_CHECKING, Any, Final
 import cv2
 import numpy as np
 
-from convergebench.bands import MAX_THREADS, Scratch
+from convergebench.bands import MAX_THREADS, Scratch, plane_sum
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -225,7 +225,7 @@ def _totals(
             for kept, loss in zip(keep, losses, strict=True):
                 if kept is not None:
                     kept[top:bottom, left:right] = loss
-            sums.append([cv2.sumElems(loss)[0] for loss in losses])
+            sums.append([plane_sum(loss) for loss in losses])
         return sums
 
     if threads == 1:

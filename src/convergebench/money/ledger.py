@@ -8,8 +8,10 @@ a kill comes between, `mend` knows what to do.
 
 from __future__ import annotations
 
+import contextlib
 import threading
 from collections.abc import Iterable, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -19,8 +21,8 @@ from pydantic import Field, TypeAdapter, ValidationError
 
 from convergebench.chain import PAUSES, Call, Chain, Step
 from convergebench.cycle import Record
-from convergebench.errors import StoreDamaged, explain
-from convergebench.repair import torn_off
+from convergebench.errors import StoreDamaged, StoreError, explain
+from convergebench.lines import torn_off
 from convergebench.store import LEDGER, RunStore
 from convergebench.wording import counted
 
@@ -131,9 +133,12 @@ class Ledger:
 
     def __init__(self, store: RunStore) -> None:
         self._store = store
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()
+        self._storing = threading.Lock()
         self.entries = read_ledger(store.path)
         self._counts: dict[tuple[str, int], int] = {}
+        self._later: ThreadPoolExecutor | None = None
+        self._closed = False
         for entry in self.entries.values():
             self._count(entry.reserved)
 
@@ -144,11 +149,51 @@ class Ledger:
         return f"{chain.rpartition('--')[2]}.{step}.{count}"
 
     def write(self, line: Line) -> None:
-        """Append a line: it is on the disk when this returns."""
+        """Append a line: it is on the disk when this returns, and on object storage."""
+        self._keep(line)
+        try:
+            self._push()
+        except StoreError:
+            # Kept here and not stored: the call is not made, and must not count as doubtful.
+            if isinstance(line, Reserved):
+                self._keep(
+                    Settled(call=line.call, at=now(), dollars=0.0, basis="none", outcome="failed")
+                )
+                with contextlib.suppress(StoreError):
+                    self._push()
+            raise
+
+    def note(self, *lines: Line) -> None:
+        """Append lines of a call that is under way: they are on the disk when this returns.
+
+        Nobody waits until object storage has them: that may take minutes, and the call's time runs.
+        Where it cannot take them, the writing of the call's record fails as well, and tells.
+        """
         with self._lock:
+            if self._closed:
+                return
+            for line in lines:
+                self._keep(line)
+            if self._store.is_remote:
+                self._later = self._later or ThreadPoolExecutor(1, "ledger")
+                self._later.submit(self._push)
+
+    def close(self) -> None:
+        """Wait for what is being stored: nothing may be written once the run is let go."""
+        with self._lock:
+            self._closed = True
+        if self._later:
+            self._later.shutdown()
+
+    def _keep(self, line: Line) -> None:
+        with self._lock:  # one at a time, but not for as long as it takes to store them
             if isinstance(line, Reserved):
                 self._count(line)
-            self._store.append_ledger(line.model_dump_json().encode())
+            self._store.append_ledger(line.model_dump_json().encode(), store=False)
+
+    def _push(self) -> None:
+        with self._storing:
+            self._store.stored(LEDGER)
 
     def _count(self, line: Reserved) -> None:
         # By the names, not the number of lines: free calls that were turned away have none.

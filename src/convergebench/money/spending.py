@@ -5,11 +5,11 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any, Final
 
 from convergebench.chain import PAUSES, Chain
 from convergebench.money.ledger import Entry, differences, read_ledger
+from convergebench.remote.address import Place
 from convergebench.store import RunStore
 from convergebench.table import Table
 from convergebench.wording import counted
@@ -51,7 +51,7 @@ class EditorSpend:
 class Calls:
     """The ledger, call by call."""
 
-    path: Path
+    path: Place
     entries: tuple[Entry, ...]
 
     @property
@@ -98,7 +98,7 @@ class Calls:
 class Spending:
     """What a run has cost."""
 
-    path: Path
+    path: Place
     rows: tuple[EditorSpend, ...]
     budget: float | None
     ledger: Mapping[str, Entry]
@@ -196,7 +196,7 @@ def spend(directory: str | os.PathLike[str]) -> Spending:
     told = (store.read_json("spec.json") or {}).get("budget")
     notes = [f"Not sound: {text}" for text in differences(ledger, chains)]
     order = sorted(rows.values(), key=lambda row: (-row.dollars, row.editor))
-    return Spending(store.path, tuple(order), told, ledger, tuple(notes))
+    return Spending(store.place, tuple(order), told, ledger, tuple(notes))
 
 
 def _add_records(row: EditorSpend, chain: Chain, ledger: Mapping[str, Entry]) -> None:

@@ -16,10 +16,10 @@ import polars as pl
 
 from convergebench.chain import Chain
 from convergebench.comparisons import HUMAN
-from convergebench.disk import Writing, make_directory, plain_errors
 from convergebench.errors import InputError, StoreDamaged, StoreMismatch
 from convergebench.opinions.answers import PREFERENCE, SCHEMA, checked, empty
-from convergebench.store import SCORE_COLUMNS, RunStore
+from convergebench.scoretable import SCORE_COLUMNS
+from convergebench.store import RunStore
 from convergebench.table import Table
 from convergebench.wording import shown
 
@@ -124,7 +124,7 @@ def keep_in_run(answers: pl.DataFrame, run: RunStore, *, partly: bool = False) -
         file, total = _write_answers(run, names[0], mine)
         if new.height:
             run.add_scores(new)
-    return Kept(run.path.name, file, total, new.height, rows.height - new.height, elsewhere)
+    return Kept(run.name, file, total, new.height, rows.height - new.height, elsewhere)
 
 
 def _of_run(answers: pl.DataFrame, run: RunStore, *, partly: bool) -> tuple[pl.DataFrame, int]:
@@ -144,7 +144,7 @@ def _of_run(answers: pl.DataFrame, run: RunStore, *, partly: bool) -> tuple[pl.D
     strange = here.filter(~pl.col("here"))
     if strange.height and (not partly or here.filter(earnest & pl.col("here")).is_empty()):
         raise StoreMismatch(
-            f"{run.path} is not the run that was rated: it has no "
+            f"{run.place} is not the run that was rated: it has no "
             f"{shown(strange['chain'].unique(maintain_order=True), 2)}. Give the run that the "
             "study was made from."
         )
@@ -163,10 +163,7 @@ def _write_answers(run: RunStore, study: str, answers: pl.DataFrame) -> tuple[st
     lines.pop("", None)
     text = "".join(f"{line}\n" for line in lines)
     if not path.is_file() or path.read_text("utf-8") != text:
-        with plain_errors(run.path):
-            make_directory(path.parent)
-            with Writing(run.path / "frames" / ".new") as disk:
-                disk.new_file(path, text.encode())
+        run.write_file(name, text.encode())
     return name, len(lines)
 
 
@@ -223,7 +220,7 @@ def _from_rows(rows: pl.DataFrame, run: RunStore) -> pl.DataFrame:
         other_method=pl.col("other_chain").replace_strict(method, default=None)
     )
     known = [name for name in SCHEMA if name in table.columns]
-    return checked(table.select(known), f"the score table of {run.path}")
+    return checked(table.select(known), f"the score table of {run.place}")
 
 
 def _named(chains: list[Chain], run: RunStore) -> dict[str, tuple[str, str]]:

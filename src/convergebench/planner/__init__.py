@@ -7,20 +7,22 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Callable, Iterable, Mapping, Set
+from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 from convergebench.chain import Chain, ChainKey
 from convergebench.cycle import NOT_RECORDED, Cycle
-from convergebench.editor import Asked, Editor, EditorSpec, Price
+from convergebench.editor import Editor, EditorSpec, Price
 from convergebench.errors import SettingsError
 from convergebench.frame import Frame
 from convergebench.planner.job import Extent, Job, as_config, prepare
 from convergebench.planner.plans import Plan, PlanRow
 from convergebench.planner.preflight import foreseen
+from convergebench.planner.sizes import Sizes
+from convergebench.planner.sizes import asked_of as asked_of
 from convergebench.registry import open_editor, reads_prompts
+from convergebench.remote.address import place_of
 from convergebench.runspec import RunSpec
 from convergebench.suite import Suite
 from convergebench.wording import counted, shown
@@ -31,17 +33,38 @@ def plan(
     config: str | os.PathLike[str] | RunSpec | Mapping[str, Any] | None = None,
     *,
     retry_failed: bool = False,
+    engine: str | None = None,
+    metrics: Sequence[str] | None = None,
+    sparse: Sequence[str] = (),
+    workers: int | None = None,
+    address: str | None = None,
     observe: Callable[[int, int], None] | None = None,
+    calibrating: Callable[[int, int, str], None] | None = None,
     **overrides: Any,
 ) -> Plan:
     """What `run` with the same arguments would do. Calls no editor and writes nothing.
 
-    A table or a RunSpec may also be the first argument. `observe` is told how many sources have
-    been looked at, and how many there are.
+    With `metrics`, or with the engine `ray`, also what scoring will take, in `Plan.scoring`: the
+    scores that are missing, times what each takes in a short calibration on this machine.
+
+    Args:
+        directory: A run directory, to see what is left to do. May also be what `config` may be.
+        config: A run.toml, a table or a RunSpec.
+        retry_failed: Whether chains that ended in `failed` go on.
+        engine: What will score: `local` or `ray`.
+        metrics: Names of metrics, or of sets of them; the set `fast` by default.
+        sparse: Slow metrics, scored only at the steps that the trial compares.
+        workers: How many score at once. By default as many as the cluster at `address`, or this
+            machine, has room for.
+        address: Of a Ray cluster.
+        observe: Told how many sources have been looked at, and how many there are.
+        calibrating: Told how many groups of metrics were measured, how many there are, and which
+            is next.
+        **overrides: Single settings, named as in run.toml.
     """
     if isinstance(directory, RunSpec | Mapping):
         directory, config = None, directory
-    job = prepare(Path(directory) if directory else None, as_config(config), **overrides)
+    job = prepare(place_of(directory) if directory else None, as_config(config), **overrides)
     keys = job.spec.keys(job.suite)
     editors = {name: open_editor(name) for name in dict.fromkeys(k.editor for k in keys)}
     names = dict.fromkeys(key.source for key in keys)
@@ -51,6 +74,20 @@ def plan(
         if observe is not None:
             observe(len(origins), len(names))
     planned = plan_job(job, keys, editors, origins, retry_failed=retry_failed)
+    if engine == "ray" or metrics is not None:
+        from convergebench.planner.scoring import Asked, plan_scoring  # a clock, and much else
+
+        asked = Asked(engine or "local", tuple(metrics or ()), tuple(sparse), workers, address)
+        scoring = plan_scoring(
+            job,
+            keys,
+            editors,
+            Sizes(origins),
+            asked,
+            retry_failed=retry_failed,
+            observe=calibrating,
+        )
+        planned = replace(planned, scoring=scoring)
     lacking = foreseen(job, keys, editors)
     if not lacking:
         return planned
@@ -79,9 +116,9 @@ def plan_job(
     """
     _require_prompts(job.suite, keys)
     require_abilities({name: editor.spec for name, editor in editors.items()}, keys)
-    chains = {c.key: c for c in job.store.chains()} if job.store else {}
+    chains = job.chains
     ended = {k for k, c in chains.items() if c.ended and not (retry_failed and _failed(c))}
-    known = _Sizes(origins)
+    known = Sizes(origins)
     rows = [
         _row(job, name, editor.spec, [k for k in keys if k.editor == name], chains, ended, known)
         for name, editor in editors.items()
@@ -92,7 +129,7 @@ def plan_job(
     return Plan(job.suite.full_label, tuple(rows), job.spec.budget, spent, notes)
 
 
-def _too_small(specs: Mapping[str, EditorSpec], origins: Iterable[str], sizes: _Sizes) -> list[str]:
+def _too_small(specs: Mapping[str, EditorSpec], origins: Iterable[str], sizes: Sizes) -> list[str]:
     """Notes on sources that an editor is said not to take; documents err, so it is no error."""
     notes = []
     for name, least in ((name, spec.least_side) for name, spec in specs.items() if spec.least_side):
@@ -103,18 +140,6 @@ def _too_small(specs: Mapping[str, EditorSpec], origins: Iterable[str], sizes: _
                 f"{shown(small)} {'has' if len(small) == 1 else 'have'} fewer."
             )
     return notes
-
-
-def asked_of(key: ChainKey, cycle: Cycle, step: int, size: tuple[int, int]) -> Asked:
-    """The call that makes a frame, as far as its price depends on it."""
-    return Asked(
-        settings=key.settings,
-        step=step,
-        width=size[0],
-        height=size[1],
-        prompt=cycle.edit_at(step).wording(key.settings.phrasing, cycle.round_of(step)),
-        inputs=len(cycle.inputs_at(step)),
-    )
 
 
 def require_abilities(specs: Mapping[str, EditorSpec], keys: list[ChainKey]) -> None:
@@ -159,31 +184,6 @@ def _require_prompts(suite: Suite, keys: list[ChainKey]) -> None:
             )
 
 
-class _Sizes:
-    """Bytes and, only where they are needed, width and height of sources."""
-
-    def __init__(self, origins: Mapping[str, Frame | Extent]) -> None:
-        self._origins = origins
-        self._known: dict[str, tuple[int, int]] = {}
-
-    def bytes(self, name: str) -> int:
-        """Bytes of a source."""
-        origin = self._origins[name]
-        return origin.bytes if isinstance(origin, Extent) else len(origin.data)
-
-    def pixels(self, name: str) -> tuple[int, int]:
-        """Its width and height. Decoded pixels are not kept: a suite's would fill the memory."""
-        if name not in self._known:
-            origin = self._origins[name]
-            told = (
-                origin
-                if isinstance(origin, Extent)
-                else Frame(origin.data, digest=origin.digest).facts
-            )
-            self._known[name] = (told.width, told.height)
-        return self._known[name]
-
-
 def _row(
     job: Job,
     name: str,
@@ -191,7 +191,7 @@ def _row(
     keys: list[ChainKey],
     chains: Mapping[ChainKey, Chain],
     ended: Set[ChainKey],
-    sizes: _Sizes,
+    sizes: Sizes,
 ) -> PlanRow:
     calls = done = walking = longest = 0
     disk, prices = 0.0, [Price.flat(0.0)]
@@ -234,7 +234,7 @@ def _row(
 
 
 def _chain_price(
-    spec: EditorSpec, key: ChainKey, cycle: Cycle, steps: range, sizes: _Sizes
+    spec: EditorSpec, key: ChainKey, cycle: Cycle, steps: range, sizes: Sizes
 ) -> Price | None:
     """What these steps cost where the price depends on the call; None when it is unknown."""
     if spec.pricing is None or not steps:
@@ -256,7 +256,7 @@ def _failed(chain: Chain) -> bool:
     return chain.last is not None and chain.last.outcome == "failed"
 
 
-def _growth(spec: EditorSpec, key: ChainKey, cycle: Cycle, steps: range, sizes: _Sizes) -> float:
+def _growth(spec: EditorSpec, key: ChainKey, cycle: Cycle, steps: range, sizes: Sizes) -> float:
     """How many sources' worth of bytes the frames of these steps take: as many as of pixels."""
     if spec.sizing is None or not steps:
         return float(len(steps))

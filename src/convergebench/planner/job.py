@@ -6,18 +6,19 @@ import os
 import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import Any, Final
 
 from pydantic import ValidationError
 
-from convergebench.chain import FrameRef
+from convergebench.chain import Chain, ChainKey, FrameRef
 from convergebench.drawing import scene_rows
 from convergebench.errors import SettingsError, SuiteError, explain
 from convergebench.frame import Frame, encode
 from convergebench.prompts import load_prompts
 from convergebench.registry import open_suite
+from convergebench.remote.address import Place
 from convergebench.runspec import Axes, RunSpec
 from convergebench.store import RunStore
 from convergebench.subset import chosen, idle_notes, recorded, subset_notes
@@ -56,9 +57,19 @@ class Job:
     store: RunStore | None
     notes: tuple[str, ...] = ()
 
+    @cached_property
+    def chains(self) -> dict[ChainKey, Chain]:
+        """The chains as recorded when they were first asked for."""
+        return {chain.key: chain for chain in self.store.chains()} if self.store else {}
+
+    @cached_property
+    def _kept(self) -> Mapping[str, Any]:
+        """Which stored frames are which sources."""
+        return (self.store.read_json("sources.json") or {}) if self.store else {}
+
     def origin(self, name: str) -> tuple[Frame, Frame | None]:
         """A source and its truth: from the run directory if they are there, else from the suite."""
-        known = (self.store.read_json("sources.json") or {}).get(name) if self.store else None
+        known = self._kept.get(name)
         if self.store and known:
             source, truth = (FrameRef.model_validate(ref) if ref else None for ref in known)
             if source:
@@ -74,7 +85,7 @@ class Job:
         """
         wanted = self.suite.source_named(name)
         width, height = wanted.drawn_size(self.size)
-        kept = self.store and name in (self.store.read_json("sources.json") or {})
+        kept = name in self._kept
         least = DAMAGED if wanted.degrade else DRAWN
         if wanted.draw is None or kept or width * height <= least:
             return None
@@ -92,7 +103,7 @@ def _sketched(scene: str, width: int, height: int) -> Extent:
 
 
 def prepare(
-    directory: Path | None,
+    directory: Place | None,
     config: Path | RunSpec | Mapping[str, Any] | None = None,
     **overrides: Any,
 ) -> Job:

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from convergebench.editor import EditorSpec, Price
+from convergebench.planner.hours import Scoring
 from convergebench.table import Table
 
 
@@ -45,13 +46,17 @@ class PlanRow:
 
 @dataclass(frozen=True)
 class Plan:
-    """What a run will do: calls, dollars, hours and disk, per editor and in all."""
+    """What a run will do: calls, dollars, hours and disk, per editor and in all.
+
+    `scoring` is what measuring it will take, where that was asked for.
+    """
 
     suite: str
     rows: tuple[PlanRow, ...]
     budget: float | None
     spent: float = 0.0
     notes: tuple[str, ...] = ()
+    scoring: Scoring | None = None
 
     @property
     def calls(self) -> int:
@@ -153,10 +158,10 @@ class Plan:
         )
 
     def __str__(self) -> str:
-        return str(self.table)
+        return f"{self.table}\n\n{self.scoring}" if self.scoring else str(self.table)
 
     def _repr_html_(self) -> str:
-        return self.table._repr_html_()
+        return self.table._repr_html_() + (self.scoring._repr_html_() if self.scoring else "")
 
     def to_dict(self) -> dict[str, Any]:
         """For `--json`."""
@@ -189,6 +194,7 @@ class Plan:
             "spent": self.spent,
             "notes": list(self.notes),
             "editors": rows,
+            **({"scoring": self.scoring.to_dict()} if self.scoring else {}),
         }
 
 

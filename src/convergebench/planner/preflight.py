@@ -130,7 +130,7 @@ def _size(frame: Frame | None) -> Size | None:
 def foreseen(job: Job, keys: Sequence[ChainKey], editors: Mapping[str, Editor]) -> list[str]:
     """The pictures that a restoration's methods lack or that cannot be read, a sentence each."""
     found = []
-    chains = {chain.key: chain for chain in job.store.chains()} if job.store else {}
+    chains = job.chains
     for key in keys:
         editor, cycle = editors[key.editor], job.suite.cycle_of(key.cycle)
         if cycle.kind != "restore" or not isinstance(editor, Foresees):

@@ -13,6 +13,7 @@ from convergebench.cycle import Cycle
 from convergebench.errors import ConvergeBenchError, InputError, StoreError, UnknownName
 from convergebench.ratings.study import Method
 from convergebench.registry import reads_prompts
+from convergebench.remote.address import require_directory
 from convergebench.source import Source
 from convergebench.store import RunStore
 from convergebench.wording import in_order
@@ -77,7 +78,7 @@ def choose(
         UnknownName: No such method or image.
         InputError: The runs have no picture at all.
     """
-    stores = [_opened(Path(run)) for run in runs]
+    stores = [_opened(require_directory(run, "rate create")) for run in runs]
     pool = _Pool()
     for store in stores:
         _add(pool, store, cycles, step, repeat)
@@ -109,7 +110,7 @@ def choose(
         spare=[pool.sources[name] for name in whole if name not in names],
         frames=pool.frames,
         cycles=pool.cycles,
-        runs=[store.path.resolve().name for store in stores],
+        runs=[store.name for store in stores],
         notes=notes,
     ), problems
 
@@ -135,7 +136,7 @@ def _add(
     pool: _Pool, store: RunStore, cycles: Sequence[str] | None, step: int | None, repeat: int
 ) -> None:
     """Add a run's pictures to the pool. The same picture from two runs is one."""
-    suite, run = store.suite, store.path.resolve().name
+    suite, run = store.suite, store.name
     known = {name: cycle for cycle in suite.cycle for name in (cycle.name, cycle.title)}
     for name in cycles or ():
         if name not in known:

@@ -14,6 +14,7 @@ from convergebench.opinions.keeping import Kept, keep_in_run
 from convergebench.opinions.opening import answers_at, scores_for
 from convergebench.ratings.export import answers, csv_text
 from convergebench.ratings.study import is_study, open_study
+from convergebench.remote.address import require_directory
 from convergebench.store import RunStore
 from convergebench.wording import counted
 
@@ -63,7 +64,8 @@ def export(
         InputError: None of the rated chains is in the run.
     """
     told = open_study(study)
-    run = RunStore.open(to) if to else None  # before anything is written
+    # Before anything is written.
+    run = RunStore.open(require_directory(to, "rate export")) if to else None
     found = answers(study)
     files = []
     if csv:

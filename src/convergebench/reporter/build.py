@@ -32,6 +32,7 @@ from convergebench.chain import Chain, FrameRef
 from convergebench.disk import plain_errors, replace_file
 from convergebench.errors import StoreError
 from convergebench.gathering import Gathered, gather
+from convergebench.remote.address import Address, address_of
 from convergebench.reporter import palette
 from convergebench.reporter.companions import (
     Beside,
@@ -43,6 +44,7 @@ from convergebench.reporter.export import export, formats_named
 from convergebench.reporter.folder import as_json, templates, write_changed, write_static
 from convergebench.reporter.overview import write_overview
 from convergebench.reporter.pictures import Picture, bring_pictures
+from convergebench.reporter.publishing import publish
 from convergebench.reporter.strips import fold, strips_of
 from convergebench.reporter.viewer import (
     data_file,
@@ -51,6 +53,7 @@ from convergebench.reporter.viewer import (
     scores_of,
     viewer_script,
 )
+from convergebench.store import RunStore
 from convergebench.table import Table
 
 FORMAT: Final = 1
@@ -68,12 +71,14 @@ class Report:
         findings: What was found.
         files: What to open: the first page, and every file of the other formats.
         beside: The pages beside the first one, and the studies on them.
+        published: Where it was uploaded to, if it was.
     """
 
     path: Path
     findings: Findings
     files: tuple[Path, ...] = ()
     beside: Beside = field(default_factory=Beside)
+    published: Address | None = None
 
     @property
     def table(self) -> Table:
@@ -87,6 +92,8 @@ class Report:
         more = [name for name in parts if folder / name != self.path]
         if more:
             notes.append(f"Beside it, in {folder}: {', '.join(more)}")
+        if self.published:
+            notes.append(f"Uploaded to: {self.published}/")
         return Table(board.title, board.columns, board.rows, notes)
 
     def __str__(self) -> str:
@@ -100,6 +107,7 @@ class Report:
         return {
             "path": str(self.path),
             "files": [str(path) for path in self.files],
+            "published": str(self.published) if self.published else None,
             "findings": self.findings.model_dump(mode="json"),
         }
 
@@ -116,8 +124,9 @@ def report(
 
     Args:
         directories: The run directories.
-        out: The report's folder; by default `report` in the run directory, or for several runs a
-            folder here that is named after them.
+        out: The report's folder; by default `report` in the run directory, or for several runs,
+            and for a run on object storage, a folder here that is named after them. An address:
+            it is made in that folder and uploaded.
         rounds: Look only at the first so many homecomings.
         observe: Called with (done, total) as pictures are brought in.
         partial: Whether to show the pictures of a run that has no scores yet.
@@ -133,7 +142,9 @@ def report(
     gathered = gather(directories, rounds=rounds)
     # Pages that go elsewhere are not kept from a run that cannot be written to.
     findings = analyze_gathered(gathered, insist=out is None, partial=partial)
-    folder = Path(out) if out is not None else _usual_place(gathered)
+    published = address_of(out) if out is not None else None
+    here = out is not None and published is None
+    folder = Path(out) if here and out else usual_place([run.store for run in gathered.runs])
     with plain_errors(folder):
         _claim(folder, gathered)
         beside = Beside()
@@ -143,15 +154,19 @@ def report(
             beside = standing_companions(folder) if partial else write_companions(folder, gathered)
             _write_pages(folder, gathered, findings, pictures, beside.pages)
         files = export(folder, gathered, findings, wanted)
+    if published:
+        publish(folder, published, MARKER)
     if "html" not in wanted:
-        return Report(folder, findings, files)
-    return Report(folder / "index.html", findings, (folder / "index.html", *files), beside)
+        return Report(folder, findings, files, published=published)
+    pages = (folder / "index.html", *files)
+    return Report(folder / "index.html", findings, pages, beside, published)
 
 
-def _usual_place(gathered: Gathered) -> Path:
-    if not gathered.several:
-        return gathered.runs[0].store.path / "report"
-    names = [re.sub(r"[^\w.-]+", "-", run.name).strip("-") for run in gathered.runs]
+def usual_place(stores: Sequence[RunStore]) -> Path:
+    """Where a report goes: into its run; for several, or an address, into a folder here."""
+    if len(stores) == 1 and not stores[0].is_remote:
+        return stores[0].path / "report"
+    names = [re.sub(r"[^\w.-]+", "-", store.name).strip("-") for store in stores]
     joined = "+".join(names)
     if len(joined) > LONGEST_NAME:
         joined = f"{names[0][:LONGEST_NAME]}+{len(names) - 1}-more"
@@ -185,14 +200,14 @@ def _claim(folder: Path, gathered: Gathered) -> None:
     replace_file(folder / MARKER, mark)
 
 
-def _frames(gathered: Gathered) -> list[tuple[FrameRef, Path]]:
-    """Every frame a page shows or links, and where it is."""
+def _frames(gathered: Gathered) -> list[tuple[FrameRef, RunStore]]:
+    """Every frame a page shows or links, and the run that has it."""
     found = []
     for chain in gathered.chains:
         store = gathered.stores[chain.key.id]
         steps = [step.frame for step in chain.steps]
         refs = [ref for ref in (chain.source, chain.truth, *steps) if ref]
-        found += [(ref, store.frame_path(ref)) for ref in refs]
+        found += [(ref, store) for ref in refs]
     return found
 
 

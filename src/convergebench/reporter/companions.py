@@ -98,11 +98,11 @@ def write_companions(folder: Path, gathered: Gathered) -> Beside:
         written.add(write_trial(tried, folder, pictures=_pictures(gathered)).name)
     if not gathered.several:
         store = gathered.runs[0].store
-        failed, noticed = failures.stored(store.path), stored(store)
+        failed, noticed = failures.stored(store.place), stored(store)
         if failed is not None:
             written.add(write_failures(failed, folder).name)
         if noticed is not None:
-            written.add(write_self_evaluation(noticed, folder, store.path).name)
+            written.add(write_self_evaluation(noticed, folder, store.place).name)
         rated = rated_of(gathered)
         if rated is not None:
             written.add(write_ratings(rated, folder).name)
@@ -131,7 +131,7 @@ def rated_of(gathered: Gathered) -> opinions.Opinions | None:
     if not has_answers(store, scores):
         return None
     try:
-        return opinions.analyse(answers_in(store, scores), scores, title=store.path.resolve().name)
+        return opinions.analyse(answers_in(store, scores), scores, title=store.name)
     except InputError:  # only practice and attention items were answered
         return None
 
@@ -160,6 +160,6 @@ def tried_of(gathered: Gathered) -> trial.Trial | None:
         return None
     steps = [step for step in trial.STEPS if step <= longest]
     try:
-        return trial.try_metrics(*(run.store.path for run in gathered.runs), steps=steps)
+        return trial.try_metrics(*(run.store.place for run in gathered.runs), steps=steps)
     except ConvergeBenchError:  # only controls, say: the report has nothing to tell of it then
         return None

@@ -12,6 +12,7 @@ from typing import Any
 
 from convergebench.analysis import Findings
 from convergebench.gathering import Gathered
+from convergebench.machine import versions
 from convergebench.reporter import board, charts
 from convergebench.reporter.absences import Absence, absences, incomplete
 from convergebench.reporter.charts import Drawing
@@ -24,7 +25,6 @@ from convergebench.reporter.numbers import numbers
 from convergebench.reporter.pairs import matrix
 from convergebench.reporter.palette import Ink
 from convergebench.reporter.summary import summary
-from convergebench.store import versions
 
 
 @dataclass(frozen=True)

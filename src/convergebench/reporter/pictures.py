@@ -23,6 +23,7 @@ from convergebench.chain import FrameRef
 from convergebench.disk import beside, replace_file
 from convergebench.errors import MalformedImage
 from convergebench.frame import decode
+from convergebench.store import RunStore
 
 SIDE: Final = 192
 """Longest side of a thumbnail: twice what the pages show, for dense screens."""
@@ -30,6 +31,9 @@ SIDE: Final = 192
 QUALITY: Final = 80
 PIXELS_AT_ONCE: Final = 64_000_000
 """Decoding takes some 12 bytes per pixel on the way: about 800 MB."""
+
+
+TRIES: Final = 5
 
 
 @dataclass(frozen=True)
@@ -41,23 +45,23 @@ class Picture:
 
 
 def bring_pictures(
-    frames: Iterable[tuple[FrameRef, Path]],
+    frames: Iterable[tuple[FrameRef, RunStore]],
     out: Path,
     observe: Callable[[int, int], None] | None = None,
 ) -> dict[str, Picture]:
     """Link every frame into the folder and make its thumbnail, unless that is done.
 
     Args:
-        frames: The frames, and where they are stored; of equal ones the first counts.
+        frames: The frames, and the runs that have them; of equal ones the first counts.
         out: The report's folder.
         observe: Called with (done, total).
 
     Returns:
         The pictures by the frame's hash.
     """
-    places: dict[str, tuple[FrameRef, Path]] = {}
-    for ref, path in frames:
-        places.setdefault(ref.sha256, (ref, path))
+    places: dict[str, tuple[FrameRef, RunStore]] = {}
+    for ref, store in frames:
+        places.setdefault(ref.sha256, (ref, store))
     wanted = list(places.values())
     for prefix in {ref.sha256[:2] for ref, _ in wanted}:
         for part in ("frames", "thumbs"):
@@ -77,16 +81,18 @@ def bring_pictures(
     return found
 
 
-def _bring(stored: Path, ref: FrameRef, out: Path) -> Picture:
-    prefix = ref.sha256[:2]
-    full = f"frames/{prefix}/{stored.name}"
-    thumb = f"thumbs/{prefix}/{ref.sha256}.webp"
-    if not _link(stored, out / full):
+def _bring(store: RunStore, ref: FrameRef, out: Path) -> Picture:
+    full = store.frame_name(ref)
+    thumb = f"thumbs/{ref.sha256[:2]}/{ref.sha256}.webp"
+    # What was fetched may be pushed out of the cache by others before it is linked.
+    tries = TRIES if store.is_remote else 1
+    known = store.is_remote and _has(out / full, ref.bytes)  # not fetched for every report
+    if not (known or any(_link(store.frame_path(ref), out / full) for _ in range(tries))):
         return Picture(None, None)
     if _is_complete(out / thumb):
         return Picture(full, thumb)
     try:
-        data = thumbnail(stored.read_bytes())
+        data = thumbnail((out / full).read_bytes())
     except MalformedImage:
         return Picture(full, None)
     replace_file(out / thumb, data)
@@ -118,6 +124,13 @@ def _is_complete(thumb: Path) -> bool:
         return False
     said = int.from_bytes(head[4:8], "little") + 8
     return head[:4] == b"RIFF" and head[8:12] == b"WEBP" and said == size
+
+
+def _has(full: Path, size: int) -> bool:
+    try:
+        return full.stat().st_size == size
+    except FileNotFoundError:
+        return False
 
 
 def _link(stored: Path, full: Path) -> bool:

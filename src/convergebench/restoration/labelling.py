@@ -22,7 +22,8 @@ from convergebench.errors import InputError, SettingsError
 from convergebench.judging import Judge, Question, Template, YesNo, open_judge
 from convergebench.money.budget import Budget
 from convergebench.restoration.cases import KINDS, Kind
-from convergebench.store import RunStore, rows_frame
+from convergebench.scoretable import rows_frame
+from convergebench.store import ANSWERS, RunStore
 from convergebench.wording import counted
 
 FOLDER: Final = "judgements"
@@ -93,7 +94,7 @@ def opened(
         if store.suite.cycle_of(chain.key.cycle).kind == "restore" and max(chain.held, default=0)
     )
     if not chains:
-        raise InputError(f"{store.path} has no restored pictures that a judge could look at.")
+        raise InputError(f"{store.place} has no restored pictures that a judge could look at.")
     limit = None if budget is None else Budget(budget, 0.0)
     asked = open_judge(judge, folder=store.path / FOLDER, budget=limit, retry_failed=retry_failed)
     # The price is of tokens and of how many pictures are sent: one chain stands for its like.
@@ -165,5 +166,6 @@ def label(asking: Asking, observe: Callable[[int, int], None] | None = None) -> 
         if rows:
             with asking.store.writing("score"):
                 asking.store.add_scores(rows_frame(rows))
+                asking.store.stored(ANSWERS)
     known = sum(row["value"] is not None for row in rows)
     return Labelled(known, len(rows) - known, cost)

@@ -189,7 +189,7 @@ def _chosen(
 def score_hint(gathered: Gathered, *metrics: str, registered: bool = False) -> str:
     """The command that computes scores of these metrics."""
     words = " ".join(f"--metric {name}" for name in metrics) or "--metrics restoration"
-    paths = [str(run.store.path) for run in gathered.runs]
+    paths = [str(run.store.place) for run in gathered.runs]
     more = " --registered" if registered else ""
     return f"Compute them with: convergebench score {paths[0]} {words}{more}" + (
         " (and so for each run)." if len(paths) > 1 else "."

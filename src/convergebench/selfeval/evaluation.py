@@ -17,7 +17,7 @@ from convergebench.errors import ConvergeBenchError
 from convergebench.judging import Judge, Question, Template, YesNo, same_vendor
 from convergebench.selfeval.result import By, Concord, Delay, Followed, Read, SelfEvaluation
 from convergebench.selfeval.rules import mentions_damage, words
-from convergebench.store import RunStore
+from convergebench.store import ANSWERS, RunStore
 from convergebench.wording import counted
 
 FILE: Final = "self-evaluation.json"
@@ -72,7 +72,7 @@ def evaluate(
     chains = [chain for chain in store.chains() if summaries(chain)]
     if not chains:
         raise ConvergeBenchError(
-            f"{store.path} has no reasoning summaries: none of its editors sent any. Editors that "
+            f"{store.place} has no reasoning summaries: none of its editors sent any. Editors that "
             "do: gemini:… with reasoning, or for a trial ref:banana,reasoning=yes."
         )
     judged = _Asked(judge, samples, all_steps)
@@ -83,7 +83,7 @@ def evaluate(
             if observe:
                 observe(done, len(chains))
     found = SelfEvaluation(
-        run=store.path.name,
+        run=store.name,
         words=words().version,
         judge=judge.name if judge else "",
         template=f"{template().id}@{template().version}" if judge else "",
@@ -95,6 +95,8 @@ def evaluate(
         notes=tuple(_notes(followed, judge)),
     )
     store.write_json(FILE, found.model_dump(mode="json"), indent=None)
+    if judge:
+        store.stored(ANSWERS)
     return found
 
 

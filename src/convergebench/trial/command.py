@@ -31,6 +31,7 @@ import polars as pl
 
 from convergebench.errors import InputError, SettingsError, scrub
 from convergebench.processes import end_group
+from convergebench.store import RunStore
 from convergebench.trial.own import Reading
 from convergebench.wording import counted
 
@@ -315,22 +316,19 @@ def recall(run: Path, metric: CommandMetric) -> dict[str, float | None]:
         return {}  # none yet, or not readable: measured again
 
 
-def remember(run: Path, metric: CommandMetric, numbers: Mapping[str, float | None]) -> None:
+def remember(run: RunStore, metric: CommandMetric, numbers: Mapping[str, float | None]) -> None:
     """Keep numbers in a run, beside those of other commands of the same name.
 
     Raises:
-        OSError: They cannot be written.
+        OSError, StoreError: They cannot be written.
     """
-    path = cache_path(run, metric)
+    path = cache_path(run.path, metric)
     identity = metric.identity
     rows = [(digest, identity, value) for digest, value in numbers.items()]
     table = pl.DataFrame(rows, schema=SCHEMA, orient="row")
     with suppress(OSError, pl.exceptions.PolarsError):
         table = pl.concat([pl.read_parquet(path).select(*SCHEMA), table])
     table = table.unique(["sha256", "command"], keep="last", maintain_order=True)
-    path.parent.mkdir(parents=True, exist_ok=True)
     out = io.BytesIO()
     table.write_parquet(out)
-    fresh = path.with_suffix(".new")
-    fresh.write_bytes(out.getvalue())
-    fresh.replace(path)
+    run.write_file(path.relative_to(run.path).as_posix(), out.getvalue(), durable=False)

@@ -234,7 +234,7 @@ def _asked(
 def score_hint(gathered: Gathered, *metrics: str) -> str:
     """The command that computes scores of these metrics."""
     words = " ".join(f"--metric {name}" for name in metrics) or "--metrics replication"
-    paths = [str(run.store.path) for run in gathered.runs]
+    paths = [str(run.store.place) for run in gathered.runs]
     return f"Compute them with: convergebench score {paths[0]} {words}" + (
         " (and so for each run)." if len(paths) > 1 else ""
     )

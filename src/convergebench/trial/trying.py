@@ -10,8 +10,10 @@ from typing import Final
 
 import polars as pl
 
-from convergebench.errors import SettingsError
+from convergebench.comparisons import LATER_STEPS
+from convergebench.errors import SettingsError, StoreError
 from convergebench.gathering import Gathered, gather
+from convergebench.remote.address import require_directory
 from convergebench.store import RunStore
 from convergebench.trial.command import PATIENCE, CommandMetric, Observe, measure, recall, remember
 from convergebench.trial.judgement import judge
@@ -20,7 +22,7 @@ from convergebench.trial.own import Reading, ScoreFile, read_ratings, read_score
 from convergebench.trial.reading import Field, field_of, require, scored
 from convergebench.trial.result import Trial
 
-STEPS: Final = (5, 10, 20)
+STEPS: Final = LATER_STEPS
 """The paper's choice of later steps."""
 
 
@@ -155,6 +157,8 @@ def _commanded(
     observe: Observe | None,
 ) -> tuple[pl.DataFrame, list[str]]:
     """The numbers of a command for every frame of the field: known ones, and new ones."""
+    for run in gathered.runs:
+        require_directory(run.store.place, "trial --command")
     homes, places = _frames(gathered, field)
     numbers: dict[str, float | None] = {}
     for store in {id(store): store for store in homes.values()}.values():
@@ -166,11 +170,12 @@ def _commanded(
         for store in {id(homes[digest]): homes[digest] for digest in new}.values():
             mine = {digest: value for digest, value in new.items() if homes[digest] is store}
             try:
-                remember(store.path, call, mine)
-            except OSError as error:
+                remember(store, call, mine)
+            except (OSError, StoreError) as error:
                 failures.append(
-                    f"The numbers of {call.reading.name} could not be kept in {store.path} "
-                    f"({error.strerror or error}): the next trial runs the command again."
+                    f"The numbers of {call.reading.name} could not be kept in {store.place} "
+                    f"({getattr(error, 'strerror', None) or error}): the next trial runs the "
+                    "command again."
                 )
 
     if wanted:

@@ -9,8 +9,7 @@ import signal
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
 from functools import partial
 from types import FrameType
 from typing import Any, Final
@@ -29,26 +28,14 @@ from convergebench.suite import region_box
 from convergebench.walk.attempts import Attempted, Attempts
 from convergebench.walk.calls import Caller
 from convergebench.walk.flow import Flow
+from convergebench.walk.telling import Observer as Observer
+from convergebench.walk.telling import Progress as Progress
 from convergebench.walk.till import Errand, Till
 
 OVER_BUDGET: Final = "the budget is used up"
 INTERRUPTED: Final = "interrupted"
-
-
-@dataclass(frozen=True)
-class Progress:
-    """Where a run stands; given to the observer after every event."""
-
-    chains: int
-    chains_done: int
-    steps: int
-    steps_done: int
-    failures: int
-    spent: float
-    event: str = ""
-
-
-Observer = Callable[[Progress], None]
+LAST_WORDS: Final = 1.0
+"""Seconds that an observer has at the second Ctrl-C."""
 
 
 class Walk:
@@ -97,17 +84,18 @@ class Walk:
         self._error: BaseException | None = None
         self._till = Till(self.budget, ledger or Ledger(store))
         limits = {n: (e.spec.account, concurrency(spec, e.spec)) for n, e in editors.items()}
-        self._attempts = Attempts(
-            self._till, Flow(limits, self._tell), spec.retries, self._stop, self._tell
-        )
+        self._flow = Flow(limits, self._tell)
+        self._attempts = Attempts(self._till, self._flow, spec.retries, self._stop, self._tell)
         failed = {k for k, c in chains.items() if c.last and c.last.outcome == "failed"}
         self._reopened = failed if retry_failed else set()
         self._reopened |= {key for key in chains if key.id in self._tasks}
         self._targets = {k: spec.steps_of(self._cycle(k)) for k in chains}
-        self._goal = sum(self._targets.values())
         self._outcomes = Counter(count_outcomes(chains.values()))
         self._done = sum(self.is_done(chain) for chain in chains.values())
-        self._length = sum(chain.length for chain in chains.values())
+        self._received = 0
+        self._steps = dict.fromkeys(editors, (0, 0))
+        for chain in chains.values():
+            self._count(chain.key.editor, chain.length, self._reach(chain))
 
     @property
     def stopped(self) -> str:
@@ -124,6 +112,14 @@ class Walk:
         ended = chain.ended and chain.key not in self._reopened
         return ended or chain.length >= self._targets[chain.key]
 
+    def _reach(self, chain: Chain) -> int:
+        """How many steps a chain will have, unless it ends before."""
+        return chain.length if self.is_done(chain) else self._targets[chain.key]
+
+    def _count(self, editor: str, made: int, planned: int) -> None:
+        done, total = self._steps[editor]
+        self._steps[editor] = (done + made, total + planned)
+
     def go(self) -> None:
         """Walk all chains; returns when done or stopped. Raises what a worker raised."""
         todo: dict[str, queue.SimpleQueue[ChainKey]]
@@ -138,12 +134,14 @@ class Walk:
         ]
         self._tell("")
         with self._signals():
-            for worker in workers:
-                worker.start()
-            for worker in workers:
-                while worker.is_alive():  # in slices, so that signals are heard
-                    worker.join(0.2)
-        self._till.closed = True
+            try:
+                for worker in workers:
+                    worker.start()
+                for worker in workers:
+                    while worker.is_alive():  # in slices, so that signals are heard
+                        worker.join(0.2)
+            finally:
+                self._till.close()
         if self._error is not None:
             raise self._error
 
@@ -172,6 +170,9 @@ class Walk:
             errand = self._errand(chain, request, editor)
             if errand.price is None or errand.price.high > 0:
                 self._begin(chain)  # so that a kill in its first call can be recorded
+            if self._store.is_remote and key.settings.session == "chat":
+                for ref in chain.frames:  # fetched now, not while the editor's time runs
+                    self._store.frame_path(ref)
             entry = self._tasks.pop(key.id, None)
             receipt = self._till.take_up(entry, errand) if entry else None
             started, clock = now(), time.monotonic()
@@ -189,7 +190,7 @@ class Walk:
             tip = made.answer.frame if step.outcome == "edited" else None
             if self._store.full:
                 raise StoreFull(
-                    f"no space left for {self._store.path}. Every reply received so far is saved: "
+                    f"no space left for {self._store.place}. Every reply received so far is saved: "
                     "free some space and run the same command again."
                 )
 
@@ -278,19 +279,26 @@ class Walk:
         self._begin(chain)
         self._store.append(key.id, step, frame)
         with self._lock:
+            before = self._reach(chain)
             self._reopened.discard(key)
             self.chains[key] = chain.with_step(step)
             edited = step.outcome == "edited"
             self.made += edited
-            self._length += edited
+            self._received += len(frame.data) if frame else 0
+            self._count(key.editor, edited, self._reach(self.chains[key]) - before)
             if chain.last and chain.last.step == step.step:
                 self._outcomes[chain.last.outcome] -= 1
             self._outcomes[step.outcome] += 1
             self._done += self.is_done(self.chains[key])
+        if edited:
+            self._tell("")
+            return
         reason = f" ({step.detail})" if step.detail else ""
-        self._tell("" if edited else f"{key.id}: step {step.step} {step.outcome}{reason}")
+        told = {"step": step.step, "outcome": step.outcome, "detail": step.detail}
+        what = f"{key.id}: step {step.step} {step.outcome}{reason}"
+        self._tell(what, step={"chain": key.id, **told})
 
-    def _tell(self, event: str) -> None:
+    def _tell(self, event: str, *, step: Mapping[str, Any] | None = None, last: int = 0) -> None:
         if self._observe is None:
             return
         with self._lock:
@@ -298,11 +306,16 @@ class Walk:
                 Progress(
                     chains=len(self.chains),
                     chains_done=self._done,
-                    steps=self._goal,
-                    steps_done=self._length,
+                    steps=sum(total for _, total in self._steps.values()),
+                    steps_done=sum(done for done, _ in self._steps.values()),
                     failures=sum(n for outcome, n in self._outcomes.items() if outcome != "edited"),
                     spent=self.budget.spent,
                     event=event,
+                    step=step,
+                    bytes=self._received,
+                    workers=self._flow.in_flight,
+                    editors=dict(self._steps),
+                    last=last,
                 )
             )
 
@@ -318,8 +331,7 @@ class Walk:
 
         def heard(number: int, _frame: FrameType | None) -> None:
             if self._stop.is_set():
-                told = "stopped at once; all records are saved. Calls in flight may be billed: the "
-                os.write(2, f"\n{told}next run counts them.\n".encode())
+                self._last_words(128 + number)
                 os._exit(128 + number)
             self._why.append(INTERRUPTED)
             self._stop.set()
@@ -331,6 +343,21 @@ class Walk:
         finally:
             for number, handler in before.items():
                 signal.signal(number, handler)
+
+    def _last_words(self, code: int) -> None:
+        """Say that the process ends now: by the observer if it is quick, so that it can tidy up."""
+        told = "stopped at once; all records are saved. Calls in flight may be billed: the next "
+        told += "run counts them."
+        if self._observe is not None:
+            # In a thread, because one that was interrupted may hold a lock for ever.
+            teller = threading.Thread(
+                target=self._tell, args=(told,), kwargs={"last": code}, daemon=True
+            )
+            teller.start()
+            teller.join(LAST_WORDS)
+            if not teller.is_alive():
+                return
+        os.write(2, f"\n{told}\n".encode())
 
 
 def _size(chain: Chain) -> tuple[int, int] | None:

@@ -12,6 +12,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from convergebench.editor import Editor, EditRequest
+from convergebench.engines import DEATHS
+from convergebench.engines.editing import AwayEditor
 from convergebench.errors import AccountBlocked, EditorError, EditorUnavailable
 from convergebench.walk.calls import LONGEST_WAIT, Answer, Caller, call_of, make_call, pause, said
 from convergebench.walk.flow import Flow, Limiter, Permit
@@ -113,11 +115,14 @@ class Attempts:
             return Attempted(Answer("blocked", limiter.closed), count - 1) if closed else None
         answered = False
         try:
-            receipt.open()
+            self.tell("")  # that a call is in flight
             asked = replace(
                 request, attempt=attempt, task=receipt.task or None, on_task=receipt.begin
             )
-            answer = make_call(caller, editor, asked)
+            answer = self._called(caller, editor, asked, receipt)
+            if answer is None:
+                receipt.leave()
+                return None
             answered = True
             return Attempted(answer, count, receipt)
         except AccountBlocked as error:
@@ -126,6 +131,25 @@ class Attempts:
             return self._unavailable(error, limiter, permit, count, receipt)
         finally:
             limiter.release(permit, answered=answered)
+
+    def _called(
+        self, caller: Caller, editor: Editor, asked: EditRequest, receipt: Receipt
+    ) -> Answer | None:
+        """What an editor answers; None when the run was stopped before it had a worker."""
+        if not isinstance(editor, AwayEditor):
+            receipt.open()
+            return make_call(caller, editor, asked)
+        for number in range(1, DEATHS + 1):
+            with editor.turn(self.stop, number) as seat:
+                if seat is None:
+                    return None
+                if number == 1:
+                    receipt.open()
+                answer = make_call(caller, seat, asked)
+                if not seat.died or number == DEATHS:
+                    return answer
+            self.tell(f"{asked.chain}: {answer.detail}; another takes over")
+        raise AssertionError("unreachable: the last turn always returns")
 
     def _unavailable(
         self,

@@ -8,8 +8,9 @@ import queue
 import random
 import threading
 import time
-from dataclasses import dataclass, field
-from typing import Any, Final
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from typing import Any, Final, ParamSpec, TypeVar
 
 from convergebench.chain import Call, FrameRef, Outcome
 from convergebench.editor import Editor, EditReply, EditRequest
@@ -22,6 +23,7 @@ from convergebench.errors import (
     EditorRefused,
     EditorUnavailable,
     MalformedImage,
+    StoreError,
     scrub,
 )
 from convergebench.frame import Frame
@@ -35,10 +37,55 @@ _OUTCOMES: Final[dict[type[EditorError], Outcome]] = {
     EditorLost: "failed",
 }
 _DETAIL: Final = 2000
+_LOOK: Final = 0.05
+"""Seconds after which a call is looked at again whose editor waits for us."""
+
+P = ParamSpec("P")
+T = TypeVar("T")
 
 
 class _TimedOut(Exception):
     pass
+
+
+class OurTime:
+    """Seconds of a call in which its editor waits for us: for frames, or until a task is kept.
+
+    A run's store may be away for minutes. That is no word about the editor.
+    """
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._done = 0.0
+        self._begun: list[float] = []
+
+    @property
+    def seconds(self) -> float:
+        """As many as there were until now."""
+        with self._lock:
+            return self._done + (time.monotonic() - self._begun[0] if self._begun else 0.0)
+
+    def measured(self, request: EditRequest) -> EditRequest:
+        """A request, what it calls of ours being measured."""
+        turns = [replace(turn, load=self._measured(turn.load)) for turn in request.history]
+        return replace(request, history=tuple(turns), on_task=self._measured(request.on_task))
+
+    def _measured(self, do: Callable[P, T]) -> Callable[P, T]:
+        def measured(*args: P.args, **kwargs: P.kwargs) -> T:
+            with self._lock:
+                self._begun.append(time.monotonic())
+            try:
+                return do(*args, **kwargs)
+            finally:
+                with self._lock:  # of several at once, from the first's begin to the last's end
+                    first = self._begun[0]
+                    if len(self._begun) == 1:
+                        self._done += time.monotonic() - first
+                        self._begun.clear()
+                    else:
+                        self._begun.pop()
+
+        return measured
 
 
 class Caller:
@@ -52,19 +99,30 @@ class Caller:
         self._replies: queue.SimpleQueue[EditReply | BaseException] = queue.SimpleQueue()
         self._thread: threading.Thread | None = None
 
-    def call(self, editor: Editor, request: EditRequest) -> EditReply:
-        """The editor's reply. Raises what the editor raises, or _TimedOut."""
+    def call(self, editor: Editor, request: EditRequest, ours: OurTime) -> EditReply:
+        """The editor's reply. Raises what the editor raises, or _TimedOut.
+
+        Args:
+            editor: Whom to ask.
+            request: What to ask.
+            ours: The time within the call that is not the editor's.
+        """
         if self._thread is None:
             self._tasks, self._replies = queue.SimpleQueue(), queue.SimpleQueue()
             target, queues = self._work, (self._tasks, self._replies)
             self._thread = threading.Thread(target=target, args=queues, daemon=True, name="call")
             self._thread.start()
-        self._tasks.put((editor, request))
-        try:
-            got = self._replies.get(timeout=request.deadline)
-        except queue.Empty:
-            self.close()
-            raise _TimedOut from None
+        self._tasks.put((editor, ours.measured(request)))
+        end = time.monotonic() + request.deadline
+        while True:
+            left = end + ours.seconds - time.monotonic()
+            try:
+                got = self._replies.get(timeout=max(left, _LOOK))
+                break
+            except queue.Empty:
+                if end + ours.seconds <= time.monotonic():
+                    self.close()
+                    raise _TimedOut from None
         if isinstance(got, BaseException):
             raise got
         return got
@@ -117,18 +175,18 @@ def make_call(caller: Caller, editor: Editor, request: EditRequest) -> Answer:
         EditorUnavailable: It was not billed and is to be tried again.
         AccountBlocked: No call of the account succeeds now.
     """
-    clock = time.monotonic()
+    clock, ours = time.monotonic(), OurTime()
 
     def told(reply: EditReply | None) -> Call:
-        seconds = time.monotonic() - clock
+        seconds = time.monotonic() - clock - ours.seconds
         try:
             return call_of(reply, editor.spec.caveats, seconds)
         except Exception:  # what it told is of the wrong make; that it was called is known
             return call_of(None, editor.spec.caveats, seconds)
 
     try:
-        reply = caller.call(editor, request)
-    except (EditorUnavailable, AccountBlocked):
+        reply = caller.call(editor, request, ours)
+    except (EditorUnavailable, AccountBlocked, StoreError):  # the last of our own, not its
         raise
     except _TimedOut:
         detail = f"timed out after {request.deadline:g} s"
@@ -146,7 +204,8 @@ def make_call(caller: Caller, editor: Editor, request: EditRequest) -> Answer:
         detail = f"{type(error).__name__}: {said(error)}"
         return Answer("failed", detail, call=told(None), in_doubt=True)
     try:
-        return _received(reply, call_of(reply, editor.spec.caveats, time.monotonic() - clock))
+        seconds = time.monotonic() - clock - ours.seconds
+        return _received(reply, call_of(reply, editor.spec.caveats, seconds))
     except Exception as error:  # a reply of the wrong make; the call was made all the same
         got = f"a reply that is no EditReply ({type(reply).__name__}: {said(error)})"
         return Answer("failed", got, call=told(None), in_doubt=True)

@@ -124,3 +124,8 @@ class Flow:
     def of(self, editor: str) -> Limiter:
         """The limiter of an editor's account."""
         return self._limiters[editor]
+
+    @property
+    def in_flight(self) -> int:
+        """Calls in flight, of all accounts."""
+        return sum(limiter.in_flight for limiter in set(self._limiters.values()))

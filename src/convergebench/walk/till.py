@@ -61,14 +61,15 @@ class Receipt:
         self._lock = threading.RLock()  # a task may be told of while its call is given up
 
     def begin(self, task: Mapping[str, Any]) -> None:
-        """A task was begun; it is on the disk when this returns."""
+        """A task was begun; it is on the disk when this returns, and soon on object storage."""
         told = plain(dict(task))
         with self._lock:
             if self._over or self._till.closed:
                 return  # of a call that was given up long ago
             self.task = told
-            self._write()
-            self._till.ledger.write(Begun(call=self.line.call, at=now(), task=dict(told)))
+            begun = Begun(call=self.line.call, at=now(), task=dict(told))
+            self._till.ledger.note(*(() if self._written else (self.line,)), begun)
+            self._written = True
 
     def open(self) -> None:
         """The call is about to be made: its reservation is on the disk when this returns."""
@@ -163,6 +164,11 @@ class Till:
             "cannot be held exactly."
             for editor, (calls, price, cost) in self._dearer.items()
         ]
+
+    def close(self) -> None:
+        """The session is over: calls that were given up and go on are no longer heard."""
+        self.closed = True
+        self.ledger.close()
 
     def note_dearer(self, line: Reserved, dollars: float) -> None:
         """A call cost more than was set aside for it."""

@@ -50,6 +50,11 @@ def find_checkpoint(repository: str, revision: str, path: str) -> Checkpoint | s
     )
 
 
+def weights_size(folder: Path) -> int:
+    """Bytes of a pipeline's weights, which are in main memory at least while it is opened."""
+    return sum(file.stat().st_size for file in folder.rglob("*.safetensors"))
+
+
 def absent_modules() -> str:
     """What must be installed first, as a sentence; empty when all is there."""
     absent = [module for module in MODULES if find_spec(module) is None]

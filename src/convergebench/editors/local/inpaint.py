@@ -28,11 +28,14 @@ from convergebench.editors.local.missing import lacking
 from convergebench.errors import AccountBlocked, EditorFailed, EditorRefused, MetricUnavailable
 from convergebench.frame import encode
 from convergebench.network import Session, Stored
+from convergebench.resources import Resources
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 VERSION: Final = "1"
+THREADS: Final = 2
+"""On every machine: with another number some pixels may differ by a level."""
 MARGIN: Final = 1
 """Pixels beyond the region that the blending of the seam may touch."""
 
@@ -58,6 +61,7 @@ class Inpaint:
             abilities=Abilities(False, False, (), ("stateless",)),
             account="local/inpaint",
             lacks=lacking("migan"),
+            resources=Resources(cpus=THREADS, memory=2 << 30),
         )
 
     def edit(self, request: EditRequest) -> EditReply:
@@ -90,7 +94,7 @@ class Inpaint:
 
     @cached_property
     def _network(self) -> Session:
-        return Session(Stored(weights.find("migan")))
+        return Session(Stored(weights.find("migan")), threads=THREADS)
 
 
 def open_editor() -> Inpaint:

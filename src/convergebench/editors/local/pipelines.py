@@ -22,7 +22,7 @@ from functools import cached_property
 from typing import Any, Final
 
 from convergebench.editor import Abilities, Editor, EditorSpec, EditReply, EditRequest
-from convergebench.editors.local.checkpoints import absent_modules, find_checkpoint
+from convergebench.editors.local.checkpoints import absent_modules, find_checkpoint, weights_size
 from convergebench.editors.local.models import PROVIDER, LocalModel, models
 from convergebench.editors.providers.catalogue import Value
 from convergebench.editors.providers.sizes import Size
@@ -37,6 +37,7 @@ from convergebench.errors import (
     scrub,
 )
 from convergebench.registry import PluginName
+from convergebench.resources import Resources
 
 VERSION: Final = "1"
 SEEDS: Final = 2**31
@@ -109,7 +110,15 @@ class LocalEditor:
             ),
             account=f"{PROVIDER}/{self._model.id}",
             lacks=self._lacks,
+            resources=self._resources,
         )
+
+    @cached_property
+    def _resources(self) -> Resources:
+        """A GPU, unless the CPU was chosen; and main memory for the whole checkpoint."""
+        found = self._checkpoint()
+        memory = 0 if isinstance(found, str) else weights_size(found.folder)
+        return Resources(gpus=0 if self._options["device"] == "cpu" else 1, memory=memory)
 
     @property
     def _lacks(self) -> str:

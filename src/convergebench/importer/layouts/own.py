@@ -35,7 +35,8 @@ from convergebench.importer.intact import (
 from convergebench.importer.making import making
 from convergebench.importer.result import ImportResult
 from convergebench.importer.whole import Whole
-from convergebench.store import SCORE_COLUMNS, RunStore
+from convergebench.scoretable import SCORE_COLUMNS
+from convergebench.store import RunStore
 from convergebench.suite import Suite
 from convergebench.wording import counted, shown
 
@@ -263,7 +264,7 @@ def _samples(path: Path) -> Iterator[tuple[Mapping[str, Any], bytes | None]]:
 def _scores(found: _Dataset) -> pl.DataFrame:
     import polars as pl
 
-    from convergebench.store import rows_frame
+    from convergebench.scoretable import rows_frame
 
     if names.SCORES not in found.sums:
         return rows_frame([])
@@ -320,7 +321,7 @@ def _require_same(found: _Dataset, scores: pl.DataFrame, store: RunStore) -> Non
         same = rows.sort(key).equals(scores.sort(key))
     if not same:
         raise ImportProblem(
-            f"{store.path} is another run than the one that {found.root} holds, or has gone on "
+            f"{store.place} is another run than the one that {found.root} holds, or has gone on "
             "since. A dataset is imported whole: choose another --to."
         )
 

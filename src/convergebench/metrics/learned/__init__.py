@@ -20,6 +20,7 @@ from convergebench.errors import MetricUnavailable
 from convergebench.metric import KnownAnswer, MetricSpec, Needs
 from convergebench.metrics.learned import live, offline
 from convergebench.metrics.learned.scoring import Build, LearnedMetric
+from convergebench.resources import Resources
 
 PYIQA: Final = "0.1.16"
 """The release of pyiqa whose values these are."""
@@ -52,6 +53,7 @@ def learned(
     known: KnownAnswer | None = None,
     build: Build | None = None,
     revision: int = 1,
+    memory: int = 6 << 30,
 ) -> Factory:
     """A factory for one of pyiqa's metrics, ready for an entry point.
 
@@ -71,6 +73,7 @@ def learned(
         known: Its value for the test card.
         build: Makes the network, where not pyiqa alone does.
         revision: Raised when our part of the computation changes a value.
+        memory: Bytes of main memory that a worker takes, torch and frames included.
     """
     network = network or name
     spec = MetricSpec(
@@ -86,6 +89,7 @@ def learned(
         needs=Needs("iqa", ("pyiqa", "torch", *modules), (name,)),
         known=known,
         isolated=True,
+        resources=Resources(gpus=1, memory=memory),
     )
     make = build or offline.build(name, network, arch or network, {})
 
@@ -237,6 +241,7 @@ qalign: Final = learned(
     typical=(1, 5),
     alone=True,
     modules=("icecream",),
+    memory=24 << 30,  # 8 billion parameters in half precision
 )
 qualiclip: Final = learned(
     "qualiclip",

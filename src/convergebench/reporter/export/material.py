@@ -13,9 +13,10 @@ from typing import Any, Final
 
 from convergebench.analysis import Finding, Findings
 from convergebench.chain import Chain, FrameRef
-from convergebench.errors import MalformedImage
+from convergebench.errors import MalformedImage, StoreDamaged
 from convergebench.frame import decode
 from convergebench.gathering import Gathered
+from convergebench.machine import versions
 from convergebench.reporter import board
 from convergebench.reporter.absences import Absence, absences, incomplete
 from convergebench.reporter.charts import Drawing
@@ -23,7 +24,7 @@ from convergebench.reporter.costs import Cost, costs_of
 from convergebench.reporter.imports import Import, imports_of
 from convergebench.reporter.overview import Drawings, drawings_of
 from convergebench.reporter.palette import Ink, inks
-from convergebench.store import RunStore, versions
+from convergebench.store import RunStore
 from convergebench.suite import Suite
 
 PICTURED: Final = 6
@@ -137,8 +138,8 @@ def _png(ref: FrameRef | None, store: RunStore) -> str | None:
 
     if ref is None:
         return None
-    with contextlib.suppress(FileNotFoundError, MalformedImage):
-        pixels, _ = decode(store.frame_path(ref).read_bytes())
+    with contextlib.suppress(StoreDamaged, MalformedImage):
+        pixels, _ = decode(store.frame(ref).data)
         image = Image.fromarray(pixels)
         image.thumbnail((SIDE, SIDE), Image.Resampling.LANCZOS, reducing_gap=3.0)
         out = io.BytesIO()

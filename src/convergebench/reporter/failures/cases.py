@@ -154,10 +154,10 @@ def _beside(detector: Detector, chain: Chain, home: Home | None, step: int) -> S
     return Shot(of, "home", style.strip())
 
 
-def frames_of(cases: Sequence[Case], store: RunStore) -> list[tuple[FrameRef, Path]]:
-    """The pictures that cases show, and where they are stored."""
+def frames_of(cases: Sequence[Case], store: RunStore) -> list[tuple[FrameRef, RunStore]]:
+    """The pictures that cases show, and the run that has them."""
     refs = [shot.ref for case in cases for shot in (case.frame, case.beside) if shot.ref]
-    return [(ref, store.frame_path(ref)) for ref in refs]
+    return [(ref, store) for ref in refs]
 
 
 def picture_of(shot: Shot, pictures: Mapping[str, Picture]) -> Picture | None:

@@ -49,7 +49,7 @@ def write_failures(
         known = found.rows.select("editor", "control").unique().sort("editor")
         inks = palette.inks([(editor, bool(control)) for editor, control in known.iter_rows()])
         parts = parts_of(found, inks)
-        report = _report(folder, found.path)
+        report = _report(folder, store.path)
         gallery = Gallery(found, store, chains, inks, folder, report)
         cases = {part.detector.name: gallery.cases(part.detector) for part in parts}
         every = [case for each in cases.values() for case in each]
@@ -58,13 +58,13 @@ def write_failures(
         for name in STATIC:
             write_changed(folder / "static" / name, (shipped / name).read_bytes())
         # The path of the run is of no use to readers elsewhere.
-        told = found.to_dict() | {"path": found.path.name}
+        told = found.to_dict() | {"path": store.name}
         write_changed(folder / "failures.json", as_json(told))
         page = (
             templates()
             .get_template("failures.html")
             .render(
-                run=found.path.resolve().name,
+                run=store.name,
                 suite=store.suite.full_label,
                 created=store.info.created,
                 report=report,

@@ -17,10 +17,11 @@ from typing import TYPE_CHECKING, Final
 
 from convergebench.chain import FrameRef
 from convergebench.disk import replace_file
-from convergebench.errors import MalformedImage
+from convergebench.errors import MalformedImage, StoreDamaged
 from convergebench.reporter.pictures import Picture, bring_pictures
 from convergebench.reporter.strips import shown_steps
 from convergebench.restoration.result import Restoration
+from convergebench.store import RunStore
 
 if TYPE_CHECKING:
     from convergebench.gathering import Gathered
@@ -52,7 +53,7 @@ class Shot:
         method: The id of the method that made it; empty for input and truth.
         repeat: Which repeat.
         ref: The frame; None where there is none.
-        path: Where it is stored.
+        store: The run that has it.
         missing: Why there is none.
     """
 
@@ -61,7 +62,7 @@ class Shot:
     method: str = ""
     repeat: int = 0
     ref: FrameRef | None = None
-    path: Path | None = None
+    store: RunStore | None = None
     missing: str = ""
 
 
@@ -114,7 +115,7 @@ def shots_of(found: Restoration, gathered: Gathered) -> list[Shot]:
         store = gathered.stores[key.id]
         for name, ref in ((INPUT, chain.source), (TRUTH, chain.truth)):
             if ref is not None and name not in inputs[key.source]:
-                shot = Shot(key.source, name, ref=ref, path=store.frame_path(ref))
+                shot = Shot(key.source, name, ref=ref, store=store)
                 inputs[key.source][name] = shot
         step = shown_steps(chain).get(1)
         place = (order[method.id], key.repeat)
@@ -123,7 +124,7 @@ def shots_of(found: Restoration, gathered: Gathered) -> list[Shot]:
         told = Shot(key.source, output_key(method.id, key.repeat), method.id, key.repeat)
         frame = step.frame if step and step.outcome == "edited" else None
         if frame is not None:
-            told = Shot(*_named(told), ref=frame, path=store.frame_path(frame))
+            told = Shot(*_named(told), ref=frame, store=store)
         else:
             told = Shot(*_named(told), missing=step.outcome if step else "not run yet")
         outputs[key.source][place] = told
@@ -145,11 +146,11 @@ def bring(
     shots: Sequence[Shot], folder: Path, observe: Callable[[int, int], None] | None = None
 ) -> Brought:
     """Link every frame into the folder, with thumbnails, and views where they are needed."""
-    frames = [(shot.ref, shot.path) for shot in shots if shot.ref and shot.path]
+    frames = [(shot.ref, shot.store) for shot in shots if shot.ref and shot.store]
     pictures = bring_pictures(frames, folder, observe)
     large = {
-        ref.sha256: (ref, path)
-        for ref, path in frames
+        ref.sha256: (ref, store)
+        for ref, store in frames
         if pictures[ref.sha256].thumb and not _shown_as_is(ref)
     }
     side = _side(ref for ref, _ in large.values())
@@ -177,16 +178,18 @@ def _side(refs: Iterable[FrameRef]) -> int:
     return SIDES[-1]
 
 
-def _make_views(frames: Sequence[tuple[FrameRef, Path]], side: int, folder: Path) -> dict[str, str]:
+def _make_views(
+    frames: Sequence[tuple[FrameRef, RunStore]], side: int, folder: Path
+) -> dict[str, str]:
     """The views by the frame's hash; one that is there is what would be made again."""
 
-    def make(told: tuple[FrameRef, Path]) -> tuple[str, str] | None:
-        ref, path = told
+    def make(told: tuple[FrameRef, RunStore]) -> tuple[str, str] | None:
+        ref, store = told
         name = f"views/{ref.sha256[:2]}/{ref.sha256}-{side}.webp"
         if not (folder / name).is_file():
             try:
-                data = _webp(path.read_bytes(), side)
-            except (MalformedImage, FileNotFoundError):
+                data = _webp(store.frame(ref).data, side)
+            except (MalformedImage, StoreDamaged):
                 return None
             (folder / name).parent.mkdir(parents=True, exist_ok=True)
             replace_file(folder / name, data)

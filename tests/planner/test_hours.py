@@ -1,0 +1,100 @@
+"""Estimates and their intervals: known answers."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+
+from convergebench.planner.hours import Cost, Estimate, Scoring, ratio, span, total
+from convergebench.planner.scoring import steps_text
+from convergebench.scorer import parse_steps
+
+
+def test_ratio_of_equal_stretches_is_students_t_of_the_mean() -> None:
+    # 1, 2, 3 seconds: mean 2, sd 1, standard error 1/√3, t(0.975, 2) = 4.302653
+    found = ratio([(1.0, 1), (2.0, 1), (3.0, 1)])
+    assert found is not None
+    assert found.mean == pytest.approx(2)
+    assert found.half == pytest.approx(4.302653 / 3**0.5, rel=1e-6)
+    assert found.low == 0.0  # nothing takes less than no time
+    assert found.repeats == 3
+
+
+def test_ratio_weighs_stretches_by_their_scores() -> None:
+    # Stretches of different length at one rate say so without any doubt.
+    found = ratio([(1.0, 2), (4.0, 8), (2.0, 4)])
+    assert found is not None
+    assert (found.mean, found.half) == (0.5, 0.0)
+
+
+def test_one_repeat_has_no_interval() -> None:
+    found = ratio([(3.0, 2)])
+    assert found is not None
+    assert found.mean == 1.5
+    assert found.to_dict() == {"mean": 1.5, "low": None, "high": None, "repeats": 1}
+    assert ratio([]) is None
+    assert ratio([(0.1, 0)]) is None
+
+
+def test_independent_errors_add_as_squares() -> None:
+    found = total([Estimate(1.0, 0.3), Estimate(2.0, 0.4)])
+    assert found.mean == pytest.approx(3.0)
+    assert found.half == pytest.approx(0.5)
+    assert total([]).mean == 0.0
+
+
+def scoring(*costs: Cost) -> Scoring:
+    return Scoring("ray", costs, (64, 64), 0.0, "0,1,5", "as asked")
+
+
+def test_sums_leave_out_what_was_not_measured_and_keep_devices_apart() -> None:
+    told = scoring(
+        Cost("a", 10, 5, Estimate(1.0), Estimate(4.0, 0.6), Estimate(2.0, 0.3), 36.0, workers=4),
+        Cost("b", 10, 5, Estimate(1.0), Estimate(8.0, 0.8), Estimate(4.0, 0.4), 0.0, workers=2),
+        Cost("c", 10, 5, Estimate(1.0), Estimate(7.0), Estimate(1.0), device="gpu", workers=1),
+        Cost("d", 90, 5, why="no weights"),
+        Cost("(decoding pictures)", 7, 2, Estimate(1.0), Estimate(1.0), metric=False, workers=4),
+    )
+    assert (told.scores, told.study_scores) == (120, 20)
+    assert told.hours().mean == pytest.approx(13)
+    assert told.hours().half == pytest.approx(1.0)
+    assert told.hours(study=True).mean == pytest.approx(6)
+    assert told.hours("gpu").mean == pytest.approx(7)
+    # A network that takes much memory has fewer workers, and a GPU is not a core.
+    assert told.wall().mean == pytest.approx(4 / 4 + 8 / 2 + 1 / 4 + 0.01)
+    assert told.wall().half == pytest.approx(math.hypot(0.6 / 4, 0.8 / 2))
+    assert told.wall("gpu").mean == pytest.approx(7)
+    text = str(told)
+    assert "On 2 to 4 workers of one core each (as asked)" in text
+    assert "On 1 worker of one GPU each (as asked): about 7.0 h." in text
+    assert "Not measured, and in no sum: d (90 scores). d: no weights" in text
+    assert "6.0 h (5.5 to 6.5) instead of 13.0 h (12.0 to 14.0) (CPU)" in text
+    assert "score --steps 0,1,5." in text
+
+
+@pytest.mark.parametrize(
+    ("hours", "text"),
+    [
+        (Estimate(100.0, 10.0), "100.0 h (90.0 to 110.0)"),
+        (Estimate(1.0), "60.0 min"),
+        (Estimate(0.01, 0.001), "36.0 s (32.4 to 39.6)"),
+        (Estimate(0.0), "0.000 s"),
+    ],
+)
+def test_hours_are_told_as_people_say_them(hours: Estimate, text: str) -> None:
+    assert span(hours) == text
+
+
+@pytest.mark.parametrize(
+    ("steps", "text"),
+    [
+        ([0, 1, 5, 10, 20], "0,1,5,10,20"),
+        ([0, 1, 2, 4, 6, 8], "0-2,4-8:2"),
+        ([3], "3"),
+        ([0, 1, 2, 3], "0-3"),
+    ],
+)
+def test_steps_are_told_as_score_reads_them(steps: list[int], text: str) -> None:
+    assert steps_text(steps) == text
+    assert parse_steps(text) == steps

@@ -1,0 +1,133 @@
+"""The engine itself on a cluster of its own: what is placed where, and what is lost."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from convergebench.engines import Trade, WorkerDied
+from convergebench.engines import ray as engine
+from convergebench.engines.ray import RayEngine
+from convergebench.errors import EngineError
+from convergebench.resources import Resources
+from convergebench.runner import run
+from tests.conftest import ROOT
+from tests.ray.cluster import Cluster
+from tests.support.runs import write_suite
+
+OBEDIENT = "tests.engines.workers:Obedient"
+
+
+def soon(seconds: float) -> Callable[[], bool]:
+    end = time.monotonic() + seconds
+    return lambda: time.monotonic() > end
+
+
+@pytest.fixture(scope="module")
+def large() -> Iterator[Cluster]:
+    with Cluster(cpus=4) as started:
+        yield started
+
+
+def test_no_more_workers_than_the_memory_that_we_may_use_holds(large: Cluster) -> None:
+    trade = Trade(OBEDIENT, {}, Resources(cpus=1, memory=1 << 29))
+    with contextlib.closing(RayEngine(large.address, memory=1.2)) as hirer:
+        assert hirer.hands(trade, 100) == 2
+        hands = [hirer.hire(trade, n, 2, lambda: False) for n in range(2)]
+        assert hirer.hire(trade, 2, 2, soon(4)) is None
+        (answer,) = hands[0].ask(f"grab {1 << 28}".encode())  # type: ignore[union-attr]
+        assert answer == str(1 << 28).encode()
+        (answer,) = hands[1].ask(f"grab {1 << 30}".encode())  # type: ignore[union-attr]
+        assert answer == b"refused"
+
+
+def test_work_for_gpus_that_have_left_does_not_move_to_cores(
+    large: Cluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(engine, "PATIENCE", 6.0)
+    trade = Trade(OBEDIENT, {}, Resources(cpus=1, gpus=1))
+    raylet = large.add(gpus=1)
+    with contextlib.closing(RayEngine(large.address)) as hirer:
+        assert hirer.hands(trade, 100) == 1
+        hand = hirer.hire(trade, 0, 1, lambda: False)
+        assert hand is not None
+        large.kill(raylet)
+        with pytest.raises(WorkerDied):
+            list(hand.ask(b"sleep 120"))
+
+        def hired() -> bool:
+            try:
+                return hirer.hire(trade, 0, 1, soon(60)) is not None
+            except WorkerDied:  # the cluster has not noticed yet, and placed it there
+                time.sleep(1)
+                return False
+
+        with pytest.raises(EngineError, match=r"1 CPU, 1 GPU.* have left the Ray cluster"):
+            any(hired() for _ in range(60))
+
+
+LOST = """
+import sys
+from convergebench.engines import Trade
+from convergebench.engines.ray import RayEngine
+from convergebench.errors import EngineError
+hirer = RayEngine(sys.argv[1])
+trade = Trade("tests.engines.workers:Obedient")
+hirer.hands(trade, 1)
+hand = hirer.hire(trade, 0, 1, lambda: False)
+print("there", flush=True)
+sys.stdin.readline()
+try:
+    print(list(hand.ask(b"sleep 120")))
+except EngineError as error:
+    print("EngineError:", error)
+"""
+
+
+def test_a_cluster_that_is_lost_is_one_sentence() -> None:
+    with Cluster() as cluster:
+        environment = {**os.environ, "RAY_CLIENT_RECONNECT_GRACE_PERIOD": "2"}
+        process = subprocess.Popen(
+            [sys.executable, "-c", LOST, cluster.client_address],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+            cwd=ROOT,
+            env=environment,
+        )
+        assert process.stdout is not None
+        assert process.stdout.readline() == "there\n"
+    # the cluster has ended
+    told, _ = process.communicate("\n", timeout=200)
+    assert "EngineError: the connection to the Ray cluster was lost (" in told
+    assert "run the same command again when it is back." in told
+
+
+def test_sigterm_saves_what_was_scored(cluster: Cluster, tmp_path: Path) -> None:
+    suite = write_suite(tmp_path / "suite", size=64)
+    table = {"suite": str(suite), "editors": ["ref:noise"], "steps": 60}
+    run(tmp_path / "run", table, controls=False)
+    command = [sys.executable, "-m", "convergebench", "score", str(tmp_path / "run")]
+    command += ["-m", "slow-mean", "--engine", "ray", "--address", cluster.address, "--json"]
+    process = subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=ROOT
+    )
+    status = tmp_path / "run" / "status" / "score.json"
+    end = time.monotonic() + 90
+    while not (status.exists() and '"workers": 2' in status.read_text()):
+        assert time.monotonic() < end
+        time.sleep(0.2)
+    time.sleep(3)
+    process.send_signal(signal.SIGTERM)
+    _, told = process.communicate(timeout=60)
+    assert process.returncode == 130, told
+    assert "convergebench: stopped. Whatever was stored is kept" in told
+    assert list((tmp_path / "run" / "scores").glob("part-*.parquet"))
