@@ -119,7 +119,7 @@ def test_retry_after_is_honoured(asked_for: dict[str, str]) -> None:
         server.script.append(Sent(b'{"error": "slow down"}', 429, headers))
         begun = time.monotonic()
         assert ChatApi(server.url).ask(HELLO).text == "hi"
-        assert 0.2 <= time.monotonic() - begun < 4
+        assert 0.2 <= time.monotonic() - begun < 30
 
 
 def test_a_retry_after_beyond_the_deadline_is_not_waited_for() -> None:
@@ -127,7 +127,7 @@ def test_a_retry_after_beyond_the_deadline_is_not_waited_for() -> None:
         begun = time.monotonic()
         with pytest.raises(ChatFailed, match="HTTP 429: quota; wait 3600 s, it says") as caught:
             ChatApi(server.url).ask(HELLO)
-        assert time.monotonic() - begun < 5
+        assert time.monotonic() - begun < 30
         assert caught.value.retry_after == 3600
         assert len(server.calls) == 1
 
@@ -249,7 +249,7 @@ def test_a_dead_endpoint_is_soon_left_alone() -> None:
     for _ in range(1000):
         with pytest.raises(ChatFailed, match="not asked, because 3 calls in a row failed: cannot"):
             api.ask(HELLO)
-    assert time.monotonic() - begun < 2
+    assert time.monotonic() - begun < 20
 
 
 def test_it_is_tried_again_after_a_pause(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -288,7 +288,7 @@ def test_other_threads_give_up_while_they_wait_for_their_turn(
         thread.start()
     for thread in threads:
         thread.join()
-    assert time.monotonic() - begun < 10
+    assert time.monotonic() - begun < 30
     assert len(told) == 16
 
 

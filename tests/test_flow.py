@@ -109,9 +109,9 @@ def test_who_waits_is_woken(why: str) -> None:
     time.sleep(0.05)
     clock = time.monotonic()
     stop.set() if why == "stop" else limiter.close("no credit")
-    thread.join(5)
+    thread.join(60)
     assert got == [None]
-    assert time.monotonic() - clock < 1
+    assert time.monotonic() - clock < 60, "not the 600 s that it was to wait"
     assert limiter.closed == ("no credit" if why == "close" else "")
 
 

@@ -51,7 +51,7 @@ def working(code: str, *words: str) -> Iterator[subprocess.Popen[bytes]]:
         process.wait()
 
 
-def awaited(ready: Callable[[], Any], seconds: float = 40) -> Any:
+def awaited(ready: Callable[[], Any], seconds: float = 120) -> Any:
     until = time.monotonic() + seconds
     while not (found := ready()):
         assert time.monotonic() < until, "waited for in vain"

@@ -67,7 +67,7 @@ def _lines(path: Path) -> int:
     return len(path.read_text().splitlines())
 
 
-def awaited(ready: Callable[[], bool], seconds: float = 40) -> None:
+def awaited(ready: Callable[[], bool], seconds: float = 120) -> None:
     until = time.monotonic() + seconds
     while not ready():
         assert time.monotonic() < until, "waited for in vain"
@@ -118,7 +118,7 @@ def test_a_log_of_a_kill_a_ctrl_c_and_two(tmp_path: Path) -> None:
     command = [*walk(tmp_path, counting(tmp_path, 0.3), steps=500), "--log-json"]
     process = begun(tmp_path, command, 6)
     process.kill()
-    _, text = process.communicate(timeout=20)
+    _, text = process.communicate(timeout=120)
     told = events(text)
     assert told[0]["pid"] == process.pid
     assert "end" not in {event["event"] for event in told}
@@ -126,7 +126,7 @@ def test_a_log_of_a_kill_a_ctrl_c_and_two(tmp_path: Path) -> None:
     process = begun(tmp_path, command, _lines(tmp_path / "log") + 6)
     time.sleep(6)
     process.send_signal(signal.SIGINT)
-    _, text = process.communicate(timeout=20)
+    _, text = process.communicate(timeout=120)
     told = events(text)
     assert process.returncode == 130
     assert told[-1] | {"exit": 130, "event": "end", "stopped": "interrupted"} == told[-1]
@@ -142,7 +142,7 @@ def test_a_log_of_a_kill_a_ctrl_c_and_two(tmp_path: Path) -> None:
     process.send_signal(signal.SIGINT)
     time.sleep(0.5)
     process.send_signal(signal.SIGINT)
-    _, text = process.communicate(timeout=20)
+    _, text = process.communicate(timeout=120)
     told = events(text)
     assert process.returncode == 130
     assert (told[-1]["event"], told[-1]["exit"]) == ("end", 130)
@@ -175,14 +175,19 @@ def test_errors_are_events_and_score_logs_its_metrics(tmp_path: Path) -> None:
 
 
 def test_plain_lines_have_the_same_facts(tmp_path: Path) -> None:
-    command = walk(tmp_path, counting(tmp_path, 0.5), "ref:noise", steps=16)
+    command = walk(tmp_path, counting(tmp_path, 0.5), "ref:noise", steps=24)
+    at = time.monotonic()
     done = subprocess.run(command, capture_output=True, text=True)
+    took = time.monotonic() - at
     assert done.returncode == 0, done.stderr
     told = [line for line in done.stderr.splitlines() if line.startswith("running: ")]
-    assert 2 <= len(told) <= 6, "one every five seconds, and the last"
-    shape = r"running: \d+ of 64, \d/4 chains, 0 failed, \$0\.00, [\d.]+/s, [\d.]+ KiB at .*/s"
-    assert re.match(shape + r", 2 calls, about \d+ s left", told[0]), told[0]
-    assert re.match(shape.replace(r"\d+ of", "64 of").replace(r"\d/4", "4/4"), told[-1])
+    assert 2 <= len(told) <= took / 5 + 2, "one every five seconds, and the last"
+    always, rate = r"running: \d+ of 96, \d/4 chains, 0 failed, \$0\.00", r", [\d.]+/s"
+    moving = always + rate + r", [\d.]+ KiB at .*/s, \d calls?, about \d+ s left"
+    assert all(re.match(always, line) for line in told), told
+    assert any(re.match(moving, line) for line in told), "a first line may come before any rate"
+    last = always.replace(r"\d+ of", "96 of").replace(r"\d/4", "4/4") + rate
+    assert re.match(last + r", [\d.]+ KiB at .*/s", told[-1]), told[-1]
     assert "\x1b" not in done.stderr + done.stdout
 
 
@@ -191,7 +196,7 @@ def drawn(command: list[str], env: dict[str, str], until: str = "", then: str = 
     pid, terminal = pty.fork()
     if pid == 0:
         os.execvpe(command[0], command, {**os.environ, "COLUMNS": "80", "LINES": "24", **env})
-    seen, end = b"", time.monotonic() + 60
+    seen, end = b"", time.monotonic() + 120
     while time.monotonic() < end:
         if select.select([terminal], [], [], 0.2)[0]:
             try:
@@ -255,7 +260,7 @@ def test_status_watches_until_the_end_or_ctrl_c(tmp_path: Path) -> None:
     assert re.search(rf"run ━.* \d+ of 120 steps.+run: process {process.pid} on ", screen(seen),
                      re.DOTALL)  # fmt: skip
     assert process.poll() is None, "who watches ends only the watching"
-    out, _ = lines.communicate(timeout=60)
+    out, _ = lines.communicate(timeout=120)
     *while_working, last = [json.loads(line) for line in out.splitlines()]
     assert lines.returncode == 0
     assert while_working[0]["works"][0]["state"] == "working"

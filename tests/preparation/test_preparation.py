@@ -148,7 +148,7 @@ def test_a_silent_server_is_not_asked_for_every_file(home: Path, tmp_path: Path)
     done = prepare_suite(load_suite(far(tmp_path / "s", address, names)), jobs=1)
     assert len(done.missing) == 12
     assert "cannot be reached (Connection refused)" in done.missing[-1].reason
-    assert time.monotonic() - begun < 5
+    assert time.monotonic() - begun < 30
 
 
 def test_an_answer_without_end_is_cut(

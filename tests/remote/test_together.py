@@ -169,7 +169,7 @@ def test_a_merge_that_was_killed_holds_others_up_for_a_lease_at_most(
     shelf.put("locks/merge-000000000001.json", lock_of(7))
     began = time.monotonic()
     store.log_session("start", pid=1)
-    assert 1.0 < time.monotonic() - began < 10
+    assert 1.0 < time.monotonic() - began < 60
     assert b'"start"' in shelf.get("sessions.jsonl")
     assert shelf.names("run/locks/") == []
 
