@@ -4,6 +4,8 @@ VENV := .venv
 BIN := $(VENV)/bin
 RUN ?= demo-run
 # What is used is compiled when it is used; compiling all that is installed takes as long as the rest.
+# It must be kept, then: where it may not be (as some containers have it), every process compiles all anew.
+unexport PYTHONDONTWRITEBYTECODE
 INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-compile -c constraints.txt
 
 .PHONY: demo test check bench clean

@@ -137,7 +137,7 @@ def test_a_log_of_a_kill_a_ctrl_c_and_two(tmp_path: Path) -> None:
     assert moving
     assert moving[-1]["workers"] <= 2
 
-    command = [*walk(tmp_path, counting(tmp_path, 4.0), steps=600), "--log-json"]
+    command = [*walk(tmp_path, counting(tmp_path, 90.0), steps=600), "--log-json"]
     process = begun(tmp_path, command, _lines(tmp_path / "log") + 2)
     process.send_signal(signal.SIGINT)
     time.sleep(0.5)
@@ -244,7 +244,7 @@ def test_a_terminal_is_drawn_on(tmp_path: Path) -> None:
 
 
 def test_two_ctrl_c_leave_the_terminal_as_it_was(tmp_path: Path) -> None:
-    command = walk(tmp_path, counting(tmp_path, 5.0), steps=9)
+    command = walk(tmp_path, counting(tmp_path, 90.0), steps=9)
     seen = drawn(command, {"TERM": "xterm"}, until="2 calls", then="\x03\x03")
     assert seen.endswith("exit 130"), seen[-2000:]
     assert "stopped at once" in seen

@@ -6,6 +6,7 @@ Data goes to stdout, progress and errors to stderr. A user's mistake is one sent
 
 from __future__ import annotations
 
+import os
 import signal
 import sys
 from types import FrameType
@@ -132,6 +133,6 @@ def main() -> None:
         told = "stopped. Whatever was stored is kept; give the same command again."
         print(f"convergebench: {told}", file=sys.stderr)
         sys.exit(130)
-    finally:  # a second one while Python tidies up ends it without a word
+    finally:  # one more while Python tidies up ends it without a word, and is a stop, too
         for number in (signal.SIGINT, signal.SIGTERM):
-            signal.signal(number, signal.SIG_DFL)
+            signal.signal(number, lambda number, _: os._exit(128 + number))
