@@ -100,3 +100,60 @@ def test_a_stop_that_a_library_turned_into_something_else_is_still_a_stop() -> N
     assert "Traceback" not in done[0].stderr
     assert done[1].returncode == 1, "a fault that nobody asked for is not hidden"
     assert "half imported" in done[1].stderr
+
+
+LOST = """
+import os, signal, time
+from convergebench import cli
+
+class Finalized:
+    def __del__(self):
+        os.kill(os.getpid(), signal.SIGTERM)
+        time.sleep(30)
+
+def app():
+    made = Finalized()
+    del made  # Python ignores what is raised in there
+    print("went on", flush=True)
+    time.sleep(60)
+
+cli.app = app
+cli.main()
+"""
+
+
+def test_a_stop_that_python_ignored_comes_again() -> None:
+    begun = time.monotonic()
+    done = subprocess.run([sys.executable, "-c", LOST], capture_output=True, text=True, timeout=120)
+    assert time.monotonic() - begun < 25
+    assert (done.returncode, done.stdout) == (130, "went on\n")
+    assert done.stderr == (
+        "convergebench: stopped. Whatever was stored is kept; give the same command again.\n"
+    )
+
+
+DEAF = """
+import time
+from convergebench import cli
+
+def app():
+    while True:
+        try:
+            print("here", flush=True)
+            time.sleep(60)
+        except BaseException:
+            pass
+
+cli.app = app
+cli.main()
+"""
+
+
+def test_the_third_signal_ends_what_hears_none() -> None:
+    process = subprocess.Popen([sys.executable, "-c", DEAF], stdout=subprocess.PIPE, text=True)
+    assert process.stdout is not None
+    for _ in range(3):
+        assert process.stdout.readline() == "here\n"
+        process.send_signal(signal.SIGINT)
+    process.communicate(timeout=30)
+    assert process.returncode == 130

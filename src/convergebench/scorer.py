@@ -190,9 +190,10 @@ def score(
         labels = sorted(metric.spec.label for metric in opened.values())
         if work.total:
             store.log_session("start", command="score", pid=os.getpid(), metrics=labels)
-        observe(_progress(work, result, "", 0))
         try:
-            for piece, at_it in measured(hirer, work):
+            pieces = measured(hirer, work)  # what a cluster takes to start is not in the pace
+            observe(_progress(work, result, "", 0))
+            for piece, at_it in pieces:
                 saver.add(_rows(piece, result))
                 observe(_progress(work, result, piece.problem, at_it))
         finally:

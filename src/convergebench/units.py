@@ -133,7 +133,7 @@ def planned(
 
 
 def measured(engine: Engine, work: Work) -> Iterator[tuple[Measured, int]]:
-    """What was measured, as it comes, and how many are at it.
+    """What is measured, as it comes, and how many are at it. The engine is there at the return.
 
     Never in this process: what it has loaded and set is not what a worker has, and would show in
     the last bits of some scores.
@@ -144,6 +144,10 @@ def measured(engine: Engine, work: Work) -> Iterator[tuple[Measured, int]]:
         parts = engine.hands(trade, MANY) // len(todo) if todo else 1
         units = [part for unit, steps in todo for part in spread(unit, steps, parts)]
         jobs.append((trade, [UnitTask(trade.hello["place"], unit) for unit in units]))
-    with Crew(engine, jobs) as crew:
-        for piece in crew.results():
-            yield piece, crew.alive
+
+    def pieces() -> Iterator[tuple[Measured, int]]:
+        with Crew(engine, jobs) as crew:
+            for piece in crew.results():
+                yield piece, crew.alive
+
+    return pieces()

@@ -11,7 +11,7 @@ from typer.testing import CliRunner
 
 from convergebench.cli import app
 from convergebench.comparisons import Wanted
-from convergebench.errors import SettingsError, UnknownName
+from convergebench.errors import UnknownName
 from convergebench.measure import Unit
 from convergebench.metric import LiftedMetric, MetricSpec
 from convergebench.planner import calibration, clocking, plan, scoring
@@ -184,6 +184,17 @@ def test_what_cannot_run_here_is_listed_and_never_guessed(table: dict[str, Any])
     assert "Not measured, and in no sum" in str(told)
 
 
+def test_what_is_left_and_cannot_be_measured_costs_no_calibration(
+    tmp_path: Path, table: dict[str, Any]
+) -> None:
+    run(tmp_path / "run", table)
+    score(tmp_path / "run", ["noise"])
+    told = planned(tmp_path / "run", metrics=["noise", "clip"])
+    assert [(cost.name, cost.hours) for cost in told.costs] == [("noise", None), ("clip", None)]
+    assert told.to_dict()["notes"][0] == "Nothing of what is left can be measured here."
+    assert told.hours().mean == 0.0
+
+
 def test_what_comes_out_null_is_not_measured(table: dict[str, Any]) -> None:
     told = planned(table, metrics=["psnr", "ms-ssim"])  # 32 pixels are too few for five scales
     costs = {cost.name: cost for cost in told.costs}
@@ -248,7 +259,7 @@ def test_the_calibration_counts_every_score_it_makes(
 
 
 def test_an_unknown_engine_or_metric_is_refused(table: dict[str, Any]) -> None:
-    with pytest.raises(SettingsError, match="engines are 'local' and 'ray', got 'dask'"):
+    with pytest.raises(UnknownName, match="no engine called 'dask'"):
         plan(table, engine="dask", metrics=["psnr"])
     with pytest.raises(UnknownName, match="psnrr"):
         plan(table, metrics=["psnrr"])
@@ -297,8 +308,10 @@ def test_a_presets_own_metrics_are_the_default() -> None:
 @pytest.mark.parametrize(
     ("words", "told"),
     [
-        (["--engine", "dask"], "--engine is local or ray, got 'dask'"),
-        (["--workers", "3"], "--address and --workers are for scoring"),
+        (["--engine", "dask"], "no engine called 'dask'"),
+        (["--workers", "3"], "workers are for scoring: say which metrics, or --engine ray"),
+        (["--address", "auto"], "an address is that of a Ray cluster: give --engine ray, too."),
+        (["--metrics", "psnr", "--address", "auto"], "give --engine ray, too."),
     ],
 )
 def test_wrong_words_are_told(words: list[str], told: str) -> None:

@@ -225,9 +225,9 @@ def test_time_is_counted_while_the_page_is_seen(browser: Browser, tmp_path: Path
         hide = "Object.defineProperty(document, 'hidden', {{value: {}, configurable: true}});"
         tell = "document.dispatchEvent(new Event('visibilitychange'))"
         page.evaluate(hide.format("true") + tell)
-        page.wait_for_timeout(1500)
+        page.wait_for_timeout(8000)
         page.evaluate(hide.format("false") + tell)
         mark(page, "42")
         page.keyboard.press("Enter")
         until_count(page, "2 of 2")
-        assert all(float(row["seconds"]) < 1.4 for row in rated(server.export()))
+        assert all(float(row["seconds"]) < 7.9 for row in rated(server.export()))

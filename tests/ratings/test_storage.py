@@ -104,7 +104,7 @@ def test_a_file_of_a_later_version_is_refused(folder: Path) -> None:
 def test_while_another_process_writes_reading_goes_on_and_writing_gives_up_in_time(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(storage, "BUSY", 0.6)
+    monkeypatch.setattr(storage, "BUSY", 5.0)
     with opened(folder) as answers, ThreadPoolExecutor(3) as pool:
         answers.add("p01", 0, {"a": 1}, milliseconds=10)
         other = sqlite3.connect(folder / FILE, isolation_level=None)
@@ -113,11 +113,11 @@ def test_while_another_process_writes_reading_goes_on_and_writing_gives_up_in_ti
         waiting = [pool.submit(answers.add, "p02", n, {"a": 1}, milliseconds=1) for n in range(3)]
         time.sleep(0.1)
         assert answers.answered("p01") == {0}
-        assert time.monotonic() - begun < 0.5, "a reader waited for a writer"
+        assert time.monotonic() - begun < 4, "a reader waited for a writer"
         for one in waiting:
             with pytest.raises(StoreError, match="cannot be used now"):
                 one.result()
-        assert time.monotonic() - begun < 3, "writers waited one after the other"
+        assert time.monotonic() - begun < 12, "writers waited one after the other"
         late = pool.submit(answers.add, "p02", 0, {"a": 1}, milliseconds=1)
         other.rollback()
         other.close()

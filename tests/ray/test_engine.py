@@ -131,3 +131,39 @@ def test_sigterm_saves_what_was_scored(cluster: Cluster, tmp_path: Path) -> None
     assert process.returncode == 130, told
     assert "convergebench: stopped. Whatever was stored is kept" in told
     assert list((tmp_path / "run" / "scores").glob("part-*.parquet"))
+
+
+@pytest.mark.parametrize("seen", ["gcs_server", "raylet"])
+def test_ctrl_c_while_ray_starts_is_a_stop(tmp_path: Path, seen: str) -> None:
+    suite = write_suite(tmp_path / "suite", size=64)
+    table = {"suite": str(suite), "editors": ["ref:noise"], "steps": 1}
+    run(tmp_path / "run", table, controls=False)
+    command = [sys.executable, "-m", "convergebench", "score", str(tmp_path / "run")]
+    process = subprocess.Popen(
+        [*command, "--engine", "ray", "--workers", "1"],
+        stderr=subprocess.PIPE,
+        text=True,
+        cwd=ROOT,
+        env={name: text for name, text in os.environ.items() if name != "RAY_ADDRESS"},
+    )
+    end = time.monotonic() + 120
+    while seen not in children(process.pid):
+        assert process.poll() is None
+        assert time.monotonic() < end
+        time.sleep(0.01)
+    process.send_signal(signal.SIGINT)
+    _, told = process.communicate(timeout=90)
+    assert process.returncode == 130, told
+    assert told.endswith("give the same command again.\n")
+    assert "ignored" not in told
+    assert not list((tmp_path / "run" / "scores").glob("*.parquet"))
+
+
+def children(pid: int) -> list[str]:
+    """Names of the processes that a process has started."""
+    found = []
+    for path in Path("/proc").glob("[0-9]*/stat"):
+        with contextlib.suppress(OSError):
+            name, _, rest = path.read_text().partition("(")[2].rpartition(")")
+            found += [name] if rest.split()[1] == str(pid) else []
+    return found

@@ -47,7 +47,6 @@ def test_known_addresses(text: str, scheme: str, root: str, name: str) -> None:
         "C:/run",
         "c:/run",
         "c://run",
-        "my:/run",
         "a:b",
         "",
     ],
@@ -56,6 +55,16 @@ def test_paths_are_paths(text: str) -> None:
     assert address_of(text) is None
     assert place_of(text) == Path(text)
     assert require_directory(text, "bundle") == Path(text)
+
+
+def test_a_folder_whose_name_ends_with_a_colon_is_a_folder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "my:").mkdir()
+    assert place_of("my:/run") == place_of(Path("my:/run")) == Path("my:/run")
+    with pytest.raises(SettingsError, match="cannot be kept under my://"):
+        place_of("my://run")
 
 
 @given(st.sampled_from(["s3", "gs", "az"]), st.lists(NAMES, min_size=2, max_size=5))
@@ -73,6 +82,10 @@ def test_an_address_is_known_again_after_pathlib_had_it(scheme: str, parts: list
         ("s3://bucket", "names no run"),
         ("s3://bucket/", "names no run"),
         ("s3://", "names no run"),
+        ("s3:", "names no run"),
+        ("s4://bucket/run", "cannot be kept under s4://"),
+        ("s4:/bucket/run", "cannot be kept under s4://"),
+        ("s4:", "cannot be kept under s4://"),
         ("s3:///run", "names no run"),
         ("s3://bucket/../run", "names no run"),
         ("s3://bucket/a//run", "names no run"),

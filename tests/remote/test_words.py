@@ -138,7 +138,7 @@ def test_a_bucket_that_can_be_none_is_told_at_once(shelf: Shelf, bucket: str) ->
     began = time.monotonic()
     with pytest.raises(ConvergeBenchError, match=r"cannot be used|is not a run"):
         RunStore.open(f"s3://{bucket}/run")
-    assert time.monotonic() - began < 10
+    assert time.monotonic() - began < 60, "not the minutes that a store is waited for"
 
 
 def test_an_endpoint_that_is_no_url_is_told_at_once(shelf: Shelf) -> None:
@@ -231,7 +231,7 @@ def test_credentials_are_nowhere(shelf: Shelf, tmp_path: Path) -> None:
 def test_a_command_whose_store_is_down_ends_soon(shelf: Shelf, tmp_path: Path) -> None:
     """It does not wait as often as it has something to tidy up."""
     _, chain = begun(shelf, tmp_path)
-    shelf.machine("a", patience=3)
+    shelf.machine("a", patience=8)
     store = RunStore.open(shelf.run)
     began = 0.0
 
@@ -244,4 +244,4 @@ def test_a_command_whose_store_is_down_ends_soon(shelf: Shelf, tmp_path: Path) -
 
     with pytest.raises(StoreError, match="does not answer"):
         work()
-    assert 2 < time.monotonic() - began < 6
+    assert 2 < time.monotonic() - began < 22

@@ -9,7 +9,9 @@ from __future__ import annotations
 import os
 import signal
 import sys
+import threading
 from types import FrameType
+from typing import Final
 
 import typer
 
@@ -45,6 +47,9 @@ from convergebench.cli import (
 )
 from convergebench.cli.watching import Stopped
 from convergebench.errors import ConvergeBenchError, scrub
+
+LATER: Final = 0.1
+"""Seconds after which a stop that was ignored comes again."""
 
 app = typer.Typer(
     name="convergebench",
@@ -105,16 +110,42 @@ app.add_typer(suites.app, name="suites")
 app.add_typer(weights.app, name="weights")
 
 
+class _Stopping:
+    """What Ctrl-C does, and SIGTERM: a scheduler's word is as good."""
+
+    def __init__(self) -> None:
+        self.asked = 0
+        self._lost = 0
+        for number in (signal.SIGINT, signal.SIGTERM):
+            signal.signal(number, self._heard)
+        sys.unraisablehook = self._ignored
+
+    def _heard(self, number: int, _frame: FrameType | None) -> None:
+        self.asked, self._lost = self.asked + (not self._lost), 0
+        if self.asked > 2:  # whatever it hangs in; what is stored is stored
+            os._exit(128 + number)
+        raise Stopped(number)
+
+    def _ignored(self, what: sys.UnraisableHookArgs) -> None:
+        """Python ignores what is raised in a finalizer or at a fork: a stop comes again, then."""
+        if not isinstance(what.exc_value, Stopped):
+            sys.__unraisablehook__(what)
+            return
+        (self._lost,) = what.exc_value.args
+        main = threading.main_thread().ident or 0
+        again = threading.Timer(LATER, signal.pthread_kill, (main, self._lost))
+        again.daemon = True
+        again.start()
+
+    def let_go(self) -> None:
+        """One more while Python tidies up ends it without a word, and is a stop, too."""
+        for number in (signal.SIGINT, signal.SIGTERM):
+            signal.signal(number, lambda number, _: os._exit(128 + number))
+
+
 def main() -> None:
     """The entry point of the `convergebench` command."""
-    asked: list[int] = []
-
-    def stop(number: int, _frame: FrameType | None) -> None:
-        asked.append(number)
-        raise Stopped
-
-    for number in (signal.SIGINT, signal.SIGTERM):  # a scheduler's word is as good as Ctrl-C
-        signal.signal(number, stop)
+    stopping = _Stopping()
     try:
         app()
     except BrokenPipeError:  # `convergebench … | head`
@@ -125,14 +156,13 @@ def main() -> None:
     except BaseException as error:
         if isinstance(error, ConvergeBenchError):
             print(f"convergebench: {scrub(str(error))}", file=sys.stderr)
-        elif not asked:
+        elif not stopping.asked:
             raise
-        if not asked:
+        if not stopping.asked:
             sys.exit(2)
         # It may come in the middle of an import or of tidying up, and leave as something else.
         told = "stopped. Whatever was stored is kept; give the same command again."
         print(f"convergebench: {told}", file=sys.stderr)
         sys.exit(130)
-    finally:  # one more while Python tidies up ends it without a word, and is a stop, too
-        for number in (signal.SIGINT, signal.SIGTERM):
-            signal.signal(number, lambda number, _: os._exit(128 + number))
+    finally:
+        stopping.let_go()

@@ -21,7 +21,9 @@ EXAMPLES = (
 def plan(
     run: Annotated[
         Path | None,
-        typer.Argument(metavar="[RUN]", help="A run directory, to see what is left to do."),
+        typer.Argument(
+            metavar="[RUN]", help="A run directory or its address, to see what is left to do."
+        ),
     ] = None,
     config: o.Config = None,
     preset: o.Preset = None,
@@ -53,8 +55,9 @@ def plan(
         str | None,
         typer.Option(
             "--address",
-            metavar="auto|ray://…",
-            help="A Ray cluster, whose room is counted where --workers is not given.",
+            metavar="ADDRESS",
+            help="Of a Ray cluster, whose room is counted where --workers is not given: auto, "
+            "HOST:PORT or ray://HOST:PORT.",
         ),
     ] = None,
     metrics: Annotated[
@@ -79,14 +82,9 @@ def plan(
 ) -> None:
     """Say what a run would do: calls, dollars, time, disk. Calls no editor, writes nothing."""
     from convergebench import planner
-    from convergebench.errors import SettingsError
 
-    if engine not in (None, "local", "ray"):
-        raise SettingsError(f"--engine is local or ray, got {engine!r}")
     names, sparse = _measured(metrics, preset)
     scoring = engine == "ray" or metrics is not None
-    if not scoring and (address or workers):
-        raise SettingsError("--address and --workers are for scoring: give --engine ray, too.")
     with display("planning") as shown:
 
         def calibrating(done: int, total: int, text: str) -> None:

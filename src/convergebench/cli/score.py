@@ -79,7 +79,10 @@ def score(
     json: o.Json = False,
     log_json: o.LogJson = False,
 ) -> None:
-    """Compute every score that is missing. Never calls an editor, never computes twice."""
+    """Compute every score that is missing. Never calls an editor, never computes twice.
+
+    Ctrl-C keeps what was measured and exits with 130; the same command goes on there.
+    """
     from convergebench import scorer
     from convergebench.comparisons import AGAINST
     from convergebench.errors import ConvergeBenchError

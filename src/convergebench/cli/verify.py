@@ -20,7 +20,9 @@ def verify(
     run: Annotated[
         Path,
         typer.Argument(
-            metavar="RUN", help="The run directory, or a bundle of one.", show_default=False
+            metavar="RUN",
+            help="The run directory or its address, or a bundle of one.",
+            show_default=False,
         ),
     ],
     json: o.Json = False,

@@ -282,8 +282,9 @@ def logging(command: str, run: Path | str, asked: bool) -> Iterator[Log | None]:
         yield None
         return
     from convergebench import logs
+    from convergebench.remote.address import place_of
 
-    with logs.opened(command, str(run)) as log:
+    with logs.opened(command, str(place_of(run))) as log:
         log.start()
         try:
             yield log

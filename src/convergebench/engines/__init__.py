@@ -113,14 +113,19 @@ def open_engine(
         SettingsError: An address without Ray.
         EngineError: Ray is not installed, or the cluster cannot be reached.
     """
-    if name not in NAMES:
-        raise UnknownName("engine", name, NAMES)
+    require_engine(name, address)
     if name == "ray":
         from convergebench.engines.ray import RayEngine
 
         return RayEngine(address, workers=workers, memory=memory)
-    if address is not None:
-        raise SettingsError("an address is that of a Ray cluster: give --engine ray, too.")
     from convergebench.engines.local import LocalEngine
 
     return LocalEngine(workers=workers, memory=memory)
+
+
+def require_engine(name: str, address: str | None) -> None:
+    """Raise UnknownName or SettingsError where there is no such engine, or it has no address."""
+    if name not in NAMES:
+        raise UnknownName("engine", name, NAMES)
+    if address is not None and name != "ray":
+        raise SettingsError("an address is that of a Ray cluster: give --engine ray, too.")

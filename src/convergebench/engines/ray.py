@@ -19,9 +19,11 @@ import re
 import signal
 import socket
 import sys
+import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
 from importlib.util import find_spec
+from types import FrameType
 from typing import Any, Final
 
 from convergebench.engines import Hand, Trade, WorkerDied
@@ -290,11 +292,35 @@ def _reaching(*other: type[Exception]) -> Iterator[None]:
 
 @contextlib.contextmanager
 def _own_signals() -> Iterator[None]:
-    """Ray would have SIGTERM end the process by its own way, without a word and unsaved."""
-    before = signal.getsignal(signal.SIGTERM)
-    yield
-    with contextlib.suppress(ValueError):  # not the main thread: then Ray did not touch it either
-        signal.signal(signal.SIGTERM, before)
+    """Ctrl-C and SIGTERM wait until Ray is there; given twice, they do not.
+
+    Ray starts processes by forking, where Python ignores what a signal's handler raises and leaves
+    locks held. And it would have SIGTERM end the process by its own way, unsaved.
+    """
+    if threading.current_thread() is not threading.main_thread():  # Ray does not touch them, either
+        yield
+        return
+    before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
+    heard: list[int] = []
+
+    def give_back() -> None:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+    def note(number: int, _frame: FrameType | None) -> None:
+        heard.append(number)
+        if len(heard) > 1:
+            give_back()
+            signal.raise_signal(number)
+
+    for number in before:
+        signal.signal(number, note)
+    try:
+        yield
+    finally:
+        give_back()
+        if heard:
+            signal.raise_signal(heard[0])
 
 
 def _knock(address: str) -> None:

@@ -14,6 +14,7 @@ from typing import Any
 from convergebench.chain import Chain, ChainKey
 from convergebench.cycle import NOT_RECORDED, Cycle
 from convergebench.editor import Editor, EditorSpec, Price
+from convergebench.engines import require_engine
 from convergebench.errors import SettingsError
 from convergebench.frame import Frame
 from convergebench.planner.job import Extent, Job, as_config, prepare
@@ -61,7 +62,16 @@ def plan(
         calibrating: Told how many groups of metrics were measured, how many there are, and which
             is next.
         **overrides: Single settings, named as in run.toml.
+
+    Raises:
+        UnknownName: No such engine, metric, suite or editor.
+        SettingsError: Settings contradict each other.
+        EngineError: The cluster cannot be asked.
     """
+    require_engine(engine or "local", address)
+    scored = engine == "ray" or metrics is not None
+    if workers and not scored:
+        raise SettingsError("workers are for scoring: say which metrics, or --engine ray, too.")
     if isinstance(directory, RunSpec | Mapping):
         directory, config = None, directory
     job = prepare(place_of(directory) if directory else None, as_config(config), **overrides)
@@ -74,7 +84,7 @@ def plan(
         if observe is not None:
             observe(len(origins), len(names))
     planned = plan_job(job, keys, editors, origins, retry_failed=retry_failed)
-    if engine == "ray" or metrics is not None:
+    if scored:
         from convergebench.planner.scoring import Asked, plan_scoring  # a clock, and much else
 
         asked = Asked(engine or "local", tuple(metrics or ()), tuple(sparse), workers, address)

@@ -198,12 +198,15 @@ class Scoring:
         if not self.scores and not any(cost.why for cost in self.costs):
             return ["Nothing is left to score, so nothing was measured.", *self.notes]
         width, height = self.size
+        measured = any(cost.hours for cost in self.costs)
         notes = [
             f"Measured on this machine, one core, at {width}×{height}; metrics that share frames "
             "together, and what they share with the first that needs it. Intervals: Student's t "
             "over repeats of this calibration; another machine takes what it takes."
+            if measured
+            else "Nothing of what is left can be measured here."
         ]
-        if self.elsewhere > 0:
+        if measured and self.elsewhere > 0:
             notes.append(
                 f"{self.elsewhere:.0%} of the scores are of other sizes: scaled by their pixels, "
                 "not measured."

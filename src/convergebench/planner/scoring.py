@@ -8,13 +8,12 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Final
 
 from convergebench.chain import ChainKey
 from convergebench.comparisons import LATER_STEPS, Wanted
 from convergebench.editor import Editor
-from convergebench.engines import open_engine
-from convergebench.errors import ConvergeBenchError, SettingsError
+from convergebench.engines import open_engine, require_engine
+from convergebench.errors import ConvergeBenchError
 from convergebench.metric import MetricSpec
 from convergebench.metrics.sets import DEFAULT_SET, chosen
 from convergebench.planner.calibration import Timing, budget, calibrate, scratch_run, stretches
@@ -32,8 +31,6 @@ from convergebench.planner.workload import (
 )
 from convergebench.registry import lacking, metric_spec
 from convergebench.units import MANY, trades_of
-
-ENGINES: Final = ("local", "ray")
 
 Observe = Callable[[int, int, str], None]
 """Told how many groups of metrics were measured, how many there are, and which is next."""
@@ -71,17 +68,17 @@ def plan_scoring(
     """Count what scoring has to make and measure what that takes. Writes to scratch space only.
 
     Raises:
-        SettingsError: There is no such engine.
-        UnknownName: There is no such metric.
+        SettingsError: An address without Ray.
+        UnknownName: There is no such engine, or no such metric.
         EngineError: The cluster cannot be asked, or has no room for a metric.
     """
-    if asked.engine not in ENGINES:
-        raise SettingsError(f"engines are 'local' and 'ray', got {asked.engine!r}")
+    require_engine(asked.engine, asked.address)
     chains = future_chains(job, keys, editors, sizes, retry_failed=retry_failed)
     sources = future_sources(job, keys, sizes)
     study = study_steps(job.suite, chains)
-    groups, known = [], 0
+    groups, known = list[Group](), 0
     broken: list[Cost] = []
+    why: dict[str, str] = {}
     for words, steps in _passes(asked):
         names, registered = chosen(words)
         wanted = Wanted(registered=registered)
@@ -93,11 +90,13 @@ def plan_scoring(
                 broken.append(Cost(name, 0, 0, why=str(error)))
         there = known_scores(job.store, specs.values(), wanted)
         known += sum(len(rows) for rows in there.values())
-        for group in groups_of(specs, wanted):
-            count(group, job.suite, chains, sources, there, steps=steps, study=study)
-            groups.append(group)
+        why |= {name: _unusable(spec) for name, spec in specs.items()}
+        for unusable in (False, True):  # nothing is decoded for those that cannot be measured
+            some = {name: spec for name, spec in specs.items() if bool(why[name]) is unusable}
+            for group in groups_of(some, wanted):
+                count(group, job.suite, chains, sources, there, steps=steps, study=study)
+                groups.append(group)
     size = _usual(groups) or (job.size, job.size)
-    why = {name: _unusable(spec) for group in groups for name, spec in group.specs.items()}
     able = {n: spec for group in groups for n, spec in group.specs.items() if not why[n]}
     workers, whose = _workers(asked, able)
     measured = _costs(job, groups, why, workers, sources, size, observe)
@@ -154,18 +153,18 @@ def _costs(
     tell = observe or (lambda _done, _total, _text: None)
     rows, shared = list[Cost](), list[tuple[Group, Timing]]()
     with tempfile.TemporaryDirectory(prefix="convergebench-plan-") as scratch:
-        busy = [g for g in groups if g.pieces and not all(why[name] for name in g.specs)]
+        busy = [group for group in groups if _left(group, why).specs]
         tell(0, len(busy), f"drawing a source at {size[0]}×{size[1]}" if busy else "")
         origin = job.origin(_likest(sources, size))[0] if busy else None
         for number, group in enumerate(groups):
             timing = Timing()
             if group in busy and origin is not None:
-                able = _able(group, why)
-                tell(busy.index(group), len(busy), _announced(able))
+                left = _left(group, why)
+                tell(busy.index(group), len(busy), _announced(left))
                 place = Path(scratch) / str(number)
                 store, source, copies = scratch_run(place, job.suite, job.size, origin, size)
                 timing = calibrate(
-                    store, able, stretches(store, able, source, copies), source, copies[0]
+                    store, left, stretches(store, left, source, copies), source, copies[0]
                 )
                 tell(busy.index(group) + 1, len(busy), "")
                 shared.append((group, timing))
@@ -183,9 +182,10 @@ def _announced(group: Group) -> str:
     return f"{told}, about {seconds:.0f} s after loading"
 
 
-def _able(group: Group, why: Mapping[str, str]) -> Group:
-    """The group without the metrics that cannot be measured here."""
-    specs = {name: spec for name, spec in group.specs.items() if not why[name]}
+def _left(group: Group, why: Mapping[str, str]) -> Group:
+    """The group without the metrics that cannot be measured here, or have nothing left to do."""
+    scores = group.scores
+    specs = {n: s for n, s in group.specs.items() if not why[n] and scores[n].whole.total()}
     pieces = [piece for piece in group.pieces if piece.metrics & specs.keys()]
     return Group(specs, group.wanted, pieces=pieces)
 

@@ -20,14 +20,10 @@ EXTRAS: Final = {"s3": "s3", "gs": "gs", "az": "az"}
 LIBRARIES: Final = {"s3": "s3fs", "gs": "gcsfs", "az": "adlfs"}
 """What that extra brings for each."""
 
-# pathlib makes `s3:/bucket` of `s3://bucket`; both are understood.
+# pathlib makes `s3:/bucket` of `s3://bucket`, and `s3:` of `s3://`; all are understood.
 _LOOKS: Final = re.compile(
-    r"(?P<scheme>[a-z][a-z0-9+]+):/(?P<slash>/?)(?P<rest>.*)", re.DOTALL | re.IGNORECASE
+    r"(?P<scheme>[a-z][a-z0-9+]+):(?:/(?P<slash>/?)(?P<rest>.*))?", re.DOTALL | re.IGNORECASE
 )
-_OTHERS: Final = (
-    "abfs", "abfss", "adl", "file", "ftp", "gcs", "hdfs", "http", "https", "s3a", "s3n", "wasb",
-)  # fmt: skip
-"""Schemes that nobody means as the name of a folder, with whatever number of slashes."""
 
 
 @dataclass(frozen=True)
@@ -78,8 +74,8 @@ def address_of(place: str | os.PathLike[str]) -> Address | None:
     looks = _LOOKS.fullmatch(os.fspath(place))
     if looks is None:
         return None
-    scheme, rest = looks["scheme"].lower(), looks["rest"].strip("/")
-    if not looks["slash"] and scheme not in (*EXTRAS, *_OTHERS):
+    scheme, rest = looks["scheme"].lower(), (looks["rest"] or "").strip("/")
+    if scheme not in EXTRAS and not looks["slash"] and Path(f"{looks['scheme']}:").is_dir():
         return None
     if scheme not in EXTRAS:
         known = ", ".join(f"{each}://" for each in EXTRAS)

@@ -272,8 +272,8 @@ class Bucket:
                     raise StoreError(
                         f"{self.address} does not answer ({_words(error)}), "
                         f"{'1 try' if count == 1 else f'{count} tries'}. "
-                        "What was received is kept on this machine: give the same command again "
-                        "when the store is back."
+                        "Whatever was received is kept on this machine: give the same command "
+                        "again when the store is back."
                     ) from error
                 with self._lock:
                     self.traffic.repeated += 1

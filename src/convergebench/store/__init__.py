@@ -145,7 +145,7 @@ class RunStore(RunReader):
         except (FileNotFoundError, NotADirectoryError) as error:
             raise StoreError(
                 f"{shown} is not a run directory (no {Path(error.filename or 'run.json').name}). "
-                "Make one with: convergebench run DIRECTORY --editor …"
+                f"Make one with: convergebench run {shown} --editor …"
             ) from error
         except OSError as error:
             raise StoreError(f"cannot read {shown} ({error.strerror})") from error
