@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+from ray.util.client.worker import Worker
 
 from convergebench.engines import Trade, WorkerDied
 from convergebench.engines import ray as engine
@@ -109,6 +110,38 @@ def test_a_cluster_that_is_lost_is_one_sentence() -> None:
     told, _ = process.communicate("\n", timeout=200)
     assert "EngineError: the connection to the Ray cluster was lost (" in told
     assert "run the same command again when it is back." in told
+
+
+ZOMBIE = "Initialization failure from server:\npsutil.ZombieProcess: still exists but is a zombie"
+
+
+@pytest.mark.parametrize(("deaths", "attempts"), [(2, 3), (3, 3)])
+def test_a_server_that_dies_while_it_starts_is_started_again(
+    cluster: Cluster, monkeypatch: pytest.MonkeyPatch, deaths: int, attempts: int
+) -> None:
+    """Only the death is played, as a head was seen to tell it; the connections are real."""
+    asked = 0
+    real = Worker._server_init
+
+    def dying(*words: object) -> None:
+        nonlocal asked
+        asked += 1
+        if asked <= deaths:
+            raise ConnectionAbortedError(ZOMBIE)
+        real(*words)
+
+    monkeypatch.setattr(Worker, "_server_init", dying)
+    trade = Trade(OBEDIENT, {}, Resources(cpus=1))
+    with contextlib.closing(RayEngine(cluster.client_address)) as hirer:
+        if deaths < attempts:
+            assert hirer.hands(trade, 100) == 2
+        else:
+            with pytest.raises(EngineError, match=r"no Ray cluster at ray://.* a zombie"):
+                hirer.hands(trade, 100)
+    assert asked == attempts
+    # a failed connection does not stand in the way of the next one
+    with contextlib.closing(RayEngine(cluster.address)) as hirer:
+        assert hirer.hands(trade, 100) == 2
 
 
 def test_sigterm_saves_what_was_scored(cluster: Cluster, tmp_path: Path) -> None:

@@ -38,6 +38,8 @@ KNOCK: Final = 10.0
 """Seconds that the head of a cluster has to take a connection."""
 SLICE: Final = 0.2
 """Seconds after which who waits for room looks whether it is still wanted."""
+DIED: Final = re.compile(r"Starting Ray client server failed|psutil\.(ZombieProcess|NoSuchProcess)")
+"""What a head says when the process it started for a client died before it was there."""
 SETTINGS: Final = re.compile(
     r"CONVERGEBENCH_(WEIGHTS|DATA|DEVICE|MODELS|CACHE\w*)|HF_HUB_OFFLINE"
     r"|AWS_(ENDPOINT_URL\w*|REGION|DEFAULT_REGION)|FSSPEC_S3_ENDPOINT_URL"
@@ -331,13 +333,14 @@ def _knock(address: str) -> None:
 
 
 def _init(ray: Any, address: str, quiet: Mapping[str, Any]) -> None:
-    """Connect. A busy head needs more than the half minute it grants itself to serve a client."""
+    """Connect. A client's server that dies while a busy head starts it is started again."""
     for left in (2, 1, 0):
         try:
             ray.init(address, **quiet)
             return
-        except ConnectionError as error:
-            if not left or "Starting Ray client server failed" not in str(error):
+        except Exception as error:
+            ray.shutdown()  # or a later connection is taken for the one that failed
+            if not left or not DIED.search(str(error)):
                 raise
 
 
