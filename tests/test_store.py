@@ -6,9 +6,11 @@ import os
 import subprocess
 import sys
 import threading
+import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
+import polars as pl
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -17,6 +19,7 @@ from convergebench.chain import Chain, ChainKey, FrameRef, Step
 from convergebench.errors import StoreBusy, StoreDamaged, StoreError, StoreMismatch
 from convergebench.frame import Frame
 from convergebench.runner import run
+from convergebench.scoretable import SCORE_COLUMNS, rows_frame
 from convergebench.store import RunStore
 from convergebench.suite import load_suite
 from convergebench.verifier import verify
@@ -122,11 +125,34 @@ def test_damage_in_the_middle_is_named(tmp_path: Path) -> None:
 
 
 def test_unfinished_files_are_swept(tmp_path: Path) -> None:
+    """But not what a living process is writing beside this one: `score` may."""
     store, _ = make_store(tmp_path)
-    left = store.path / "frames" / ".new" / "half"
-    left.write_bytes(b"half a frame")
+    gone = subprocess.Popen([sys.executable, "-c", ""])
+    gone.wait()
+    scratch = store.path / "frames" / ".new"
+    for name in ("half", f"{'0' * 64}.png.{gone.pid}.17", f"part-18.parquet.{os.getpid()}.17"):
+        (scratch / name).write_bytes(b"half a file")
     with store.writing("run"):
-        assert not left.exists()
+        assert [path.name for path in scratch.iterdir()] == [f"part-18.parquet.{os.getpid()}.17"]
+
+
+def test_the_row_written_last_counts_whatever_the_clocks_say(tmp_path: Path) -> None:
+    store, _ = make_store(tmp_path)
+
+    def rows(value: float | None) -> pl.DataFrame:
+        key = ("c", 1, "psnr", "1", "home", "all")
+        return rows_frame([dict(zip(SCORE_COLUMNS, (*key, value, None), strict=True))])
+
+    store.add_scores(rows(None))
+    (first,) = (store.path / "scores").iterdir()
+    ahead = first.with_name(f"part-{time.time_ns() + 600 * 10**9:x}.parquet")
+    first.rename(ahead)  # of a machine whose clock is ten minutes ahead
+    for value in (2.0, 3.0):
+        store.add_scores(rows(value))
+        assert store.scores()["value"].to_list() == [value]
+    store.merge_scores()
+    assert store.scores()["value"].to_list() == [3.0]
+    assert len(list((store.path / "scores").iterdir())) == 1
 
 
 def test_a_record_whose_frame_was_lost_in_a_power_cut_is_made_again(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""Ending a command with all that it has started."""
+"""Processes of this machine: whether one lives, and ending a command with all it has started."""
 
 from __future__ import annotations
 
@@ -7,6 +7,17 @@ import signal
 import subprocess
 from contextlib import suppress
 from typing import Any
+
+
+def is_alive(pid: int) -> bool:
+    """Whether there is a process of that number."""
+    try:
+        os.kill(pid, 0)
+    except PermissionError:  # somebody else's
+        return True
+    except (ProcessLookupError, OverflowError):
+        return False
+    return True
 
 
 def end_group(process: subprocess.Popen[Any]) -> None:

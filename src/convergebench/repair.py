@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import re
+import shutil
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from convergebench.frame import sha256
 from convergebench.lines import is_json, torn_off
+from convergebench.processes import is_alive
 
 if TYPE_CHECKING:
     from convergebench.store import RunStore
@@ -28,6 +32,17 @@ def cut_torn_lines(store: RunStore) -> list[str]:
                 file.truncate(len(lines) - len(torn))
         notes.append(f"{path.name}: removed {len(torn)} bytes of a record cut off in writing")
     return notes
+
+
+def sweep(scratch: Path) -> None:
+    """Remove what killed processes left half-written; not what a living one writes."""
+    for left in scratch.iterdir():
+        if left.is_dir():
+            shutil.rmtree(left)
+            continue
+        told = re.search(r"\.(\d+)\.\d+$", left.name)  # as `disk.Writing` names them
+        if told is None or not is_alive(int(told[1])):
+            left.unlink(missing_ok=True)
 
 
 def drop_frameless(store: RunStore) -> list[str]:

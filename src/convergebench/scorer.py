@@ -191,11 +191,14 @@ def score(
         if work.total:
             store.log_session("start", command="score", pid=os.getpid(), metrics=labels)
         try:
-            pieces = measured(hirer, work)  # what a cluster takes to start is not in the pace
-            observe(_progress(work, result, "", 0))
-            for piece, at_it in pieces:
-                saver.add(_rows(piece, result))
-                observe(_progress(work, result, piece.problem, at_it))
+            # What a cluster takes to start is not in the pace; and whatever ends the loop ends the
+            # workers before the lock and the engine are let go of.
+            with contextlib.closing(measured(hirer, work)) as pieces:
+                observe(_progress(work, result, "", 0))
+                for piece, at_it in pieces:
+                    saver.add(_rows(piece, result))
+                    observe(_progress(work, result, piece.problem, at_it))
+            result.problems += _left(store, work, result)
         finally:
             saver.save()
             store.merge_scores()
@@ -244,6 +247,19 @@ def _open(names: Sequence[str]) -> tuple[dict[str, Metric], list[str]]:
 def _progress(work: Work, result: ScoreResult, event: str, workers: int) -> ScoreProgress:
     metrics = {name: (result.done[name], total) for name, total in work.scores.items()}
     return ScoreProgress(work.total, result.new, event, result.null, result.read, workers, metrics)
+
+
+def _left(store: RunStore, work: Work, result: ScoreResult) -> list[str]:
+    """A sentence on the scores that no worker could make, where there are some."""
+    left = work.total - result.new
+    if not left:
+        return []
+    remedy = (
+        f"convergebench run {store.place}, on the machine that made them, stores them"
+        if store.is_remote
+        else f"convergebench verify {store.place} lists what is missing"
+    )
+    return [f"Not made: scores whose records workers did not find ({left:,}). {remedy}."]
 
 
 class _Saver:

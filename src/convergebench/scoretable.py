@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import io
+import re
+import time
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -39,12 +41,27 @@ def as_parquet(rows: pl.DataFrame) -> bytes:
     return out.getvalue()
 
 
+def parts_in(folder: Path) -> list[Path]:
+    """The files of score rows in a folder; of two that tell the same score, the later counts."""
+    return sorted(folder.glob("part-*.parquet"))
+
+
+def next_part(folder: Path) -> str:
+    """The name of one more file there: the time, but after all others whatever the clocks say.
+
+    Machines that score a run one after the other do not agree on the time, and clocks are set back.
+    """
+    told = [re.fullmatch(r"part-([0-9a-f]{1,16})", path.stem) for path in parts_in(folder)]
+    last = max((int(found[1], 16) for found in told if found), default=0)
+    return f"part-{max(time.time_ns(), last + 1):x}.parquet"
+
+
 def read_parts(folder: Path) -> pl.DataFrame:
     """All score rows in a folder; of rows with equal keys the newest."""
     import polars as pl
 
     for left in range(TRIES, 0, -1):
-        parts = sorted(folder.glob("part-*.parquet"))
+        parts = parts_in(folder)
         if not parts:
             return pl.DataFrame(schema=_schema())
         try:

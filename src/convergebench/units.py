@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
@@ -126,14 +126,18 @@ def planned(
             asked_of = [metrics[name] for name in unit.metrics]
             left = list(missing(store.suite, unit, asked_of, chain))
             if left:
-                todo.append((unit, sorted({item.step for _, item in left})))
+                at = sorted({item.step for _, item in left})
+                # Told apart from what `run` adds to the chain meanwhile, which is not counted.
+                todo.append((unit if chain is None else replace(unit, steps=tuple(at)), at))
             scores.update(metric.spec.name for metric, _ in left)
         jobs.append((trade, todo))
     return Work(jobs, scores, sum(len(keys) for keys in known.values()))
 
 
-def measured(engine: Engine, work: Work) -> Iterator[tuple[Measured, int]]:
+def measured(engine: Engine, work: Work) -> Generator[tuple[Measured, int]]:
     """What is measured, as it comes, and how many are at it. The engine is there at the return.
+
+    To be closed, which ends the workers.
 
     Never in this process: what it has loaded and set is not what a worker has, and would show in
     the last bits of some scores.
@@ -145,7 +149,7 @@ def measured(engine: Engine, work: Work) -> Iterator[tuple[Measured, int]]:
         units = [part for unit, steps in todo for part in spread(unit, steps, parts)]
         jobs.append((trade, [UnitTask(trade.hello["place"], unit) for unit in units]))
 
-    def pieces() -> Iterator[tuple[Measured, int]]:
+    def pieces() -> Generator[tuple[Measured, int]]:
         with Crew(engine, jobs) as crew:
             for piece in crew.results():
                 yield piece, crew.alive

@@ -5,9 +5,10 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import threading
 import time
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -114,6 +115,74 @@ def test_workers_that_die_on_the_way_do_not_end_the_work_while_others_come() -> 
     ):
         list(crew.results())
     assert 10**6 - endless.left == DEATHS
+
+
+def test_a_worker_that_dies_while_it_is_made_is_no_fault_of_its_task() -> None:
+    dying = Trade("tests.engines.workers:dying")
+    with pytest.raises(EngineError, match=r"^no worker can be started: exit code 7$"):
+        done(["echo x"] * 3, trade=dying)
+
+
+def test_waiting_for_a_worker_that_takes_long_to_make_can_be_ended() -> None:
+    slow = Trade("tests.engines.workers:slow")
+    engine = LocalEngine(1)
+    begun = time.monotonic()
+    assert engine.hire(slow, 0, 1, lambda: time.monotonic() - begun > 1) is None
+    assert time.monotonic() - begun < 30, "it would have taken a minute"
+
+
+class Shared:
+    """A machine of 8 cores and a GPU, whose hands echo; and how many of each kind work at once."""
+
+    name, together = "shared", True
+
+    def __init__(self) -> None:
+        self.lock = threading.Lock()
+        self.free = Counter(cpus=8, gpus=1)
+        self.at_work = [0]
+
+    def hands(self, trade: Trade, tasks: int) -> int:
+        return min(tasks, 1 if trade.resources.gpus else 8)
+
+    def hire(self, trade: Trade, number: int, of: int, unless: Callable[[], bool]) -> Echo | None:
+        wants = Counter(cpus=1, gpus=int(trade.resources.gpus))
+        while not unless():
+            with self.lock:
+                if wants <= self.free:
+                    self.free -= wants
+                    return Echo(self, wants)
+            time.sleep(0.005)
+        return None
+
+    def close(self) -> None:
+        """Nothing is held."""
+
+
+class Echo:
+    def __init__(self, machine: Shared, taken: Counter[str]) -> None:
+        self.machine, self.taken = machine, taken
+
+    def ask(self, task: bytes) -> Iterator[bytes]:
+        with self.machine.lock:
+            self.machine.at_work.append(8 - self.machine.free["cpus"])
+        time.sleep(0.01)
+        yield task
+
+    def end(self) -> None:
+        with self.machine.lock:
+            self.machine.free += self.taken
+            self.taken = Counter()
+
+
+@pytest.mark.parametrize("graphic", [1, 18])
+def test_many_trades_that_want_the_one_gpu_leave_the_cores_to_others(graphic: int) -> None:
+    machine = Shared()
+    jobs = [(Trade("a core"), [Task("echo x") for _ in range(300)])]
+    gpu = Resources(cpus=1, gpus=1)
+    jobs += [(Trade("a GPU", {}, gpu), [Task("echo x")] * 5) for _ in range(graphic)]
+    with Crew(machine, jobs) as crew:
+        assert len(list(crew.results())) == 300 + 5 * graphic
+    assert max(machine.at_work) == 8
 
 
 def test_a_machine_that_cannot_do_the_work_ends_it_with_one_sentence() -> None:

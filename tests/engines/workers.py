@@ -63,6 +63,17 @@ class Obedient:
             raise ValueError(verb)
 
 
+def dying() -> Obedient:
+    """A worker that dies while it is made."""
+    os._exit(7)
+
+
+def slow() -> Obedient:
+    """A worker that takes a minute to make."""
+    time.sleep(60)
+    return Obedient()
+
+
 def refusing() -> Obedient:
     """A worker that cannot be made."""
     raise StoreError("nothing is here")

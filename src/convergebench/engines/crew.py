@@ -53,7 +53,18 @@ class _Job(Generic[R]):
         self.todo: deque[Task[R]] = deque(tasks)
         self.left = len(tasks)
         self.numbers: set[int] = set()
+        self.hiring = 0
         self.stillborn = 0
+
+    def may_hire(self, together: bool) -> bool:
+        """Whether one more hand may be asked for.
+
+        Where trades share machines, no trade has more waiting for room than it has at work (or
+        two): many that want the one GPU must not take the threads of those who want a core.
+        """
+        if not self.todo or len(self.numbers) >= self.most:
+            return False
+        return not together or self.hiring < max(2, len(self.numbers) - self.hiring)
 
 
 class Crew(Generic[R]):
@@ -119,8 +130,9 @@ class Crew(Generic[R]):
     def _gather(self) -> None:
         """Start as many threads as there may be hands."""
         most = [job.most for job in self._jobs] or [0]
-        # As many hands again wait for room, for a trade whose resources come free first.
-        count = min(sum(most), 2 * max(most)) if self._engine.together else max(most)
+        # Some more wait for room, for a trade whose resources come free first.
+        enough = 4 * max(most) + 2 * len(most)
+        count = min(sum(most), enough) if self._engine.together else max(most)
         for _ in range(count - len(self._threads)):
             self._threads.append(threading.Thread(target=self._serve, daemon=True))
             self._threads[-1].start()
@@ -158,15 +170,14 @@ class Crew(Generic[R]):
                 open_ = [job for job in self._jobs if job.left]
                 if not open_:
                     return None
-                wanting = [
-                    job
-                    for job in (open_ if self._engine.together else open_[:1])
-                    if job.todo and len(job.numbers) < job.most
-                ]
+                together = self._engine.together
+                among = open_ if together else open_[:1]
+                wanting = [job for job in among if job.may_hire(together)]
                 if wanting:
                     job = min(wanting, key=lambda job: len(job.numbers) / job.most)
                     number = min(set(range(job.most)) - job.numbers)
                     job.numbers.add(number)
+                    job.hiring += 1
                     return job, number
                 self._changed.wait()
         return None
@@ -174,9 +185,14 @@ class Crew(Generic[R]):
     def _work(self, job: _Job[R], number: int) -> None:
         """Hire a hand and give it tasks until none is left, or it dies."""
         try:
-            hand = self._engine.hire(
-                job.trade, number, job.most, lambda: self._stop or not job.todo
-            )
+            try:
+                hand = self._engine.hire(
+                    job.trade, number, job.most, lambda: self._stop or not job.todo
+                )
+            finally:
+                with self._changed:
+                    job.hiring -= 1
+                    self._changed.notify_all()
         except WorkerDied as error:
             with self._changed:
                 job.stillborn += 1

@@ -187,15 +187,19 @@ class AwayEditor:
             self._changed.notify_all()
 
     def _give_back(self, seat: Seat) -> None:
-        gone = seat.busy or bool(seat.died)
+        gone = [seat.hand] if seat.busy or seat.died else []
         with self._changed:
-            if gone:
-                self._hired.discard(seat.hand)
-            else:
+            if seat.died:
+                # Who idled may have died of the same, with the machine; and would be taken for
+                # the next deaths of the same edit.
+                gone += [hand for hand, _ in self._free]
+                self._free = []
+            self._hired -= set(gone)
+            if not gone:
                 self._free.append((seat.hand, time.monotonic()))
             self._changed.notify_all()
-        if gone:
-            seat.hand.end()
+        for hand in gone:
+            hand.end()
 
 
 class Seat:

@@ -130,7 +130,10 @@ def receive(pipe: IO[bytes]) -> Message | None:
 
 
 def main() -> None:
-    """The process of the local engine: an introduction, then tasks, on stdin; answers on stdout."""
+    """The process of the local engine: an introduction, then tasks, on stdin; answers on stdout.
+
+    The first message says that it is there.
+    """
     # Answers go to the real stdout; what a metric prints goes to stderr.
     answers = os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)
@@ -139,6 +142,7 @@ def main() -> None:
         return
     sys.path[:] = json.loads(hello[1])["paths"]
     host = Host(hello[1].decode())
+    send(answers, END, b"")
     while (task := receive(sys.stdin.buffer)) is not None:
         for kind, body in host.messages(task[1]):
             send(answers, kind, body)

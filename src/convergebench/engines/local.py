@@ -13,15 +13,20 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import select
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Final
 
 from convergebench.engines import Trade, WorkerDied
 from convergebench.engines.host import ANSWER, END, REFUSED, receive, send
 from convergebench.errors import EngineError
 from convergebench.processes import end_group
+
+SLICE: Final = 0.2
+"""Seconds after which who waits for a process looks whether it is still wanted."""
 
 
 class LocalEngine:
@@ -50,7 +55,7 @@ class LocalEngine:
     def hire(
         self, trade: Trade, number: int, of: int, unless: Callable[[], bool]
     ) -> LocalHand | None:
-        """Start a process."""
+        """Start a process; a death before it is ready says nothing about any task."""
         if unless():
             return None
         large = trade.resources.memory > 0
@@ -63,7 +68,16 @@ class LocalEngine:
             "paths": sys.path,
             "settings": device,
         }
-        return LocalHand(json.dumps(told))
+        hand = LocalHand(json.dumps(told))
+        try:
+            while not hand.is_there(SLICE):
+                if unless():
+                    hand.end()
+                    return None
+        except BaseException:
+            hand.end()
+            raise
+        return hand
 
     def close(self) -> None:
         """Nothing is held."""
@@ -81,6 +95,16 @@ class LocalHand:
         )
         with contextlib.suppress(OSError):  # who asks will notice
             self._send(told.encode())
+
+    def is_there(self, seconds: float) -> bool:
+        """Whether it is ready, after waiting so long at most. Raises WorkerDied."""
+        assert self._process.stdout is not None
+        waiting = select.poll()
+        waiting.register(self._process.stdout, select.POLLIN)
+        told = bool(waiting.poll(seconds * 1000))
+        if told and self._receive() is None:
+            raise WorkerDied(f"exit code {self._process.wait()}")
+        return told
 
     def ask(self, task: bytes) -> Iterator[bytes]:
         """Its answers as they come."""

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import itertools
 import os
-import shutil
 import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -22,6 +21,7 @@ from convergebench.disk import plain_errors
 from convergebench.errors import MalformedImage
 from convergebench.frame import EXTENSIONS, Frame
 from convergebench.importer.found import Place
+from convergebench.repair import sweep
 from convergebench.store import RunStore
 
 SMALL: Final = 2**18
@@ -58,8 +58,7 @@ class Deposit:
     def __exit__(self, *_: object) -> None:
         if not self._writing:
             return
-        for folder in (self._store.path / "frames" / ".new").iterdir():
-            shutil.rmtree(folder) if folder.is_dir() else folder.unlink()
+        sweep(self._store.path / "frames" / ".new")
 
     @property
     def placed(self) -> int:

@@ -126,6 +126,6 @@ def _limit() -> int:
         gib = float(told) if told else USUAL_LIMIT
         if not (math.isfinite(gib) and gib >= 0):
             raise ValueError
-    except ValueError as error:
+    except (ValueError, OverflowError) as error:
         raise SettingsError(f"{LIMIT} is a number of GiB, got {told!r}") from error
     return max(1 << 20, int(gib * 2**30))

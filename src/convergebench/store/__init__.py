@@ -19,8 +19,6 @@ from __future__ import annotations
 import contextlib
 import json
 import os
-import shutil
-import time
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
 from pathlib import Path
@@ -51,8 +49,8 @@ from convergebench.frame import Frame, extension, sha256
 from convergebench.machine import versions
 from convergebench.remote.address import address_of
 from convergebench.remote.copy import CACHE, WorkingCopy
-from convergebench.repair import cut_torn_lines, drop_frameless
-from convergebench.scoretable import as_parquet
+from convergebench.repair import cut_torn_lines, drop_frameless, sweep
+from convergebench.scoretable import as_parquet, next_part, parts_in
 from convergebench.store.reading import FORMAT, RunInfo, RunReader
 from convergebench.suite import Suite
 
@@ -211,8 +209,7 @@ class RunStore(RunReader):
                 notes += drop_frameless(self)
             if what == "run":
                 _make_shards(self.path / "frames")  # a copy on another machine has none yet
-                for left in (self.path / "frames" / ".new").iterdir():
-                    shutil.rmtree(left) if left.is_dir() else left.unlink()
+                sweep(self.path / "frames" / ".new")
             if reserve:
                 self._reserve = Reserve(self.path / "reserve", reserve)
                 self._reserve.hold()
@@ -275,11 +272,11 @@ class RunStore(RunReader):
 
     def add_scores(self, rows: pl.DataFrame) -> None:
         """Add score rows as one new file."""
-        self.write_file(f"scores/part-{time.time_ns():x}.parquet", as_parquet(rows))
+        self.write_file(f"scores/{next_part(self.path / 'scores')}", as_parquet(rows))
 
     def merge_scores(self) -> None:
         """Put all score files into one; a kill in between leaves rows twice, which does no harm."""
-        parts = sorted((self.path / "scores").glob("part-*.parquet"))
+        parts = parts_in(self.path / "scores")
         if len(parts) > 1:
             self.add_scores(self.scores())
             for part in parts:

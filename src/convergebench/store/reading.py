@@ -138,9 +138,11 @@ class RunReader:
     def chain(self, chain: str) -> Chain:
         """A chain as it is in the store now. Raises StoreDamaged."""
         path = self.chain_path(chain)
-        if not self._copy:
-            return self.read_chain(path)[0]
-        return chain_of(path, self._copy.log(path.relative_to(self.path).as_posix()))[0]
+        name = path.relative_to(self.path).as_posix()
+        try:
+            return chain_of(path, self._copy.log(name) if self._copy else path.read_bytes())[0]
+        except FileNotFoundError as error:
+            raise StoreDamaged(f"{name} is not in {self.place}") from error
 
     def chain_files(self) -> list[Path]:
         """The chains' files."""
