@@ -147,6 +147,7 @@ def test_a_log_of_a_kill_a_ctrl_c_and_two(tmp_path: Path) -> None:
     assert process.returncode == 130
     assert (told[-1]["event"], told[-1]["exit"]) == ("end", 130)
     assert any(e.get("text", "").startswith("stopped at once") for e in told)
+    assert told[-1] | {"exit": 130, "event": "end", "stopped": "interrupted"} == told[-1]
 
 
 def test_errors_are_events_and_score_logs_its_metrics(tmp_path: Path) -> None:

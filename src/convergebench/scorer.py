@@ -94,9 +94,11 @@ class ScoreResult:
     @property
     def table(self) -> Table:
         """The counts as a table."""
-        title = f"{self.path}: {self.new} new scores, {self.known} known before"
+        title = f"{self.path}: {self.new:,} new scores, {self.known:,} known before"
         rows = [("new", self.new), ("of them null", self.null), ("known before", self.known)]
-        nulls = [f"null: {count} × {why}" for why, count in self.reasons.most_common(SHOWN_REASONS)]
+        nulls = [
+            f"null: {count:,} × {why}" for why, count in self.reasons.most_common(SHOWN_REASONS)
+        ]
         more = len(self.reasons) - SHOWN_REASONS
         if more > 0:
             nulls.append(f"null: {more} more reasons; column `note` of the score files has all")

@@ -21,7 +21,7 @@ from convergebench.errors import EngineError
 from convergebench.resources import Resources
 from convergebench.runner import run
 from tests.conftest import ROOT
-from tests.ray.cluster import Cluster
+from tests.ray.cluster import Cluster, free_port
 from tests.support.runs import write_suite
 
 OBEDIENT = "tests.engines.workers:Obedient"
@@ -112,6 +112,41 @@ def test_a_cluster_that_is_lost_is_one_sentence() -> None:
     assert "run the same command again when it is back." in told
 
 
+def test_an_address_that_ray_remembers_is_knocked_at(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Ray itself would try for many minutes, and hear no Ctrl-C meanwhile."""
+    gone = f"127.0.0.1:{free_port()}"
+    monkeypatch.setenv("RAY_ADDRESS", gone)
+    began = time.monotonic()
+    for address in ("auto", None):
+        hirer = RayEngine(address)
+        with pytest.raises(
+            EngineError, match=r"there is no Ray cluster at auto \(.*refused\)\. St"
+        ):
+            hirer.hands(Trade(OBEDIENT), 1)
+    assert time.monotonic() - began < 60
+
+
+def test_who_lacks_the_token_is_told_of_tokens(cluster: Cluster) -> None:
+    code = LOST.partition("hand = ")[0].replace("hirer.hands(trade, 1)", CAUGHT)
+    done = subprocess.run(
+        [sys.executable, "-c", code, cluster.address],
+        capture_output=True,
+        text=True,
+        cwd=ROOT,
+        env={**os.environ, "RAY_AUTH_MODE": "disabled"},
+        check=True,
+        timeout=300,
+    )
+    assert f"the Ray cluster at {cluster.address} cannot be used (" in done.stdout
+    assert "If it asks for a token, set RAY_AUTH_MODE=token here, too" in done.stdout
+
+
+CAUGHT = """
+try:
+    hirer.hands(trade, 1)
+except EngineError as error:
+    print(error)
+"""
 ZOMBIE = "Initialization failure from server:\npsutil.ZombieProcess: still exists but is a zombie"
 
 
@@ -136,7 +171,9 @@ def test_a_server_that_dies_while_it_starts_is_started_again(
         if deaths < attempts:
             assert hirer.hands(trade, 100) == 2
         else:
-            with pytest.raises(EngineError, match=r"no Ray cluster at ray://.* a zombie"):
+            with pytest.raises(
+                EngineError, match=r"the Ray cluster at ray://.* cannot be used .* a zombie"
+            ):
                 hirer.hands(trade, 100)
     assert asked == attempts
     # a failed connection does not stand in the way of the next one

@@ -164,6 +164,7 @@ class _Logged(_Ticking):
             self._log.tell("problem", part=self._title, text=event)
 
     def exits(self, code: int) -> None:
+        self._log.closing["stopped"] = "interrupted"
         self._log.end(code)
 
 

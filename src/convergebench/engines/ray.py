@@ -13,33 +13,26 @@ from __future__ import annotations
 
 import contextlib
 import json
-import logging
 import os
 import re
-import signal
 import socket
 import sys
-import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
 from importlib.util import find_spec
-from types import FrameType
 from typing import Any, Final
 
 from convergebench.engines import Hand, Trade, WorkerDied
 from convergebench.engines.host import ANSWER, END, REFUSED, Host, Message
+from convergebench.engines.joining import join, lines_of
 from convergebench.engines.local import LocalEngine
 from convergebench.errors import EngineError, scrub
 from convergebench.resources import Resources
 
 PATIENCE: Final = 60.0
 """Seconds that the last machine with what a worker takes may be gone before the work ends."""
-KNOCK: Final = 10.0
-"""Seconds that the head of a cluster has to take a connection."""
 SLICE: Final = 0.2
 """Seconds after which who waits for room looks whether it is still wanted."""
-DIED: Final = re.compile(r"Starting Ray client server failed|psutil\.(ZombieProcess|NoSuchProcess)")
-"""What a head says when the process it started for a client died before it was there."""
 SETTINGS: Final = re.compile(
     r"CONVERGEBENCH_(WEIGHTS|DATA|DEVICE|MODELS|CACHE\w*)|HF_HUB_OFFLINE"
     r"|AWS_(ENDPOINT_URL\w*|REGION|DEFAULT_REGION)|FSSPEC_S3_ENDPOINT_URL"
@@ -174,21 +167,7 @@ class RayEngine:
         self._ray = ray
         if ray.is_initialized():  # in a notebook; then it is not ours to end
             return
-        address = self._address or ("auto" if os.environ.get("RAY_ADDRESS") else "local")
-        quiet: dict[str, Any] = {"log_to_driver": False, "logging_level": logging.ERROR}
-        if address == "local":
-            quiet["include_dashboard"] = False
-        try:
-            _knock(address)
-            with _own_signals():
-                _init(ray, address, quiet)
-        except Exception as error:  # ConnectionError, RuntimeError, ValueError, of grpc …
-            raise EngineError(
-                f"there is no Ray cluster at {address} that can be used ({_lines(error)}). Start "
-                "one with `ray start --head`, with the same versions of Python and Ray as here, "
-                "and RAY_AUTH_MODE and its token set alike; or leave the address out to start Ray "
-                "on this machine."
-            ) from error
+        join(ray, self._address or ("auto" if os.environ.get("RAY_ADDRESS") else "local"))
         self._ours = True
 
     def _taken(self, trade: Trade) -> Resources:
@@ -287,61 +266,9 @@ def _reaching(*other: type[Exception]) -> Iterator[None]:
         raise
     except Exception as error:
         raise EngineError(
-            f"the connection to the Ray cluster was lost ({_lines(error)}). What was done is "
+            f"the connection to the Ray cluster was lost ({lines_of(error)}). What was done is "
             "saved; run the same command again when it is back."
         ) from error
-
-
-@contextlib.contextmanager
-def _own_signals() -> Iterator[None]:
-    """Ctrl-C and SIGTERM wait until Ray is there; given twice, they do not.
-
-    Ray starts processes by forking, where Python ignores what a signal's handler raises and leaves
-    locks held. And it would have SIGTERM end the process by its own way, unsaved.
-    """
-    if threading.current_thread() is not threading.main_thread():  # Ray does not touch them, either
-        yield
-        return
-    before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
-    heard: list[int] = []
-
-    def give_back() -> None:
-        for number, handler in before.items():
-            signal.signal(number, handler)
-
-    def note(number: int, _frame: FrameType | None) -> None:
-        heard.append(number)
-        if len(heard) > 1:
-            give_back()
-            signal.raise_signal(number)
-
-    for number in before:
-        signal.signal(number, note)
-    try:
-        yield
-    finally:
-        give_back()
-        if heard:
-            signal.raise_signal(heard[0])
-
-
-def _knock(address: str) -> None:
-    """Raise OSError where nobody listens: Ray itself would try for minutes."""
-    host, colon, port = address.removeprefix("ray://").rpartition(":")
-    if colon and port.isdecimal():
-        socket.create_connection((host.strip("[]"), int(port)), timeout=KNOCK).close()
-
-
-def _init(ray: Any, address: str, quiet: Mapping[str, Any]) -> None:
-    """Connect. A client's server that dies while a busy head starts it is started again."""
-    for left in (2, 1, 0):
-        try:
-            ray.init(address, **quiet)
-            return
-        except Exception as error:
-            ray.shutdown()  # or a later connection is taken for the one that failed
-            if not left or not DIED.search(str(error)):
-                raise
 
 
 def settings(environment: Mapping[str, str]) -> dict[str, str]:
@@ -371,16 +298,6 @@ def _machines(nodes: list[Mapping[str, float]]) -> str:
         _told(Resources(n.get("CPU", 0), n.get("GPU", 0), int(n.get("memory", 0)))) for n in nodes
     ]
     return " and ".join(f"one with {text}" for text in shown[:4]) or "none"
-
-
-def _lines(error: Exception) -> str:
-    """The first line of what an error says, and the last where the first only announces it."""
-    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
-    told = " ".join(dict.fromkeys([lines[0], lines[-1]])) if lines else ""
-    cause = error.__cause__
-    if isinstance(cause, Exception) and type(cause).__name__ == "AuthenticationError":
-        told = _lines(cause)
-    return scrub(told or type(error).__name__)[:500]
 
 
 def _cause(error: Exception) -> str:

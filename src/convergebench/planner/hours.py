@@ -202,7 +202,8 @@ class Scoring:
         notes = [
             f"Measured on this machine, one core, at {width}×{height}; metrics that share frames "
             "together, and what they share with the first that needs it. Intervals: Student's t "
-            "over repeats of this calibration; another machine takes what it takes."
+            "over repeats of this calibration; another machine takes what it takes. Starting "
+            "workers, reading records and saving rows come on top: half of a short job."
             if measured
             else "Nothing of what is left can be measured here."
         ]

@@ -270,7 +270,7 @@ class Bucket:
                 if time.monotonic() + wait > end:
                     self._down = True
                     raise StoreError(
-                        f"{self.address} does not answer ({_words(error)}), "
+                        f"{self.address} does not answer ({self._why(error)}), "
                         f"{'1 try' if count == 1 else f'{count} tries'}. "
                         "Whatever was received is kept on this machine: give the same command "
                         "again when the store is back."
@@ -278,11 +278,15 @@ class Bucket:
                 with self._lock:
                     self.traffic.repeated += 1
                 if count > 2:
-                    self.tell(
-                        f"{self.address} does not answer ({_words(error)}); "
-                        f"next try in {wait:.0f} s"
-                    )
+                    why = self._why(error)
+                    self.tell(f"{self.address} does not answer ({why}); next try in {wait:.0f} s")
                 time.sleep(wait)
+
+    def _why(self, error: BaseException) -> str:
+        """An error in a few words, and who was asked where the environment says who."""
+        endpoint = os.environ.get("AWS_ENDPOINT_URL_S3") or os.environ.get("AWS_ENDPOINT_URL", "")
+        named = self.address.scheme == "s3" and endpoint and "@" not in endpoint
+        return _words(error) + (f"; AWS_ENDPOINT_URL is {endpoint}" if named else "")
 
     def _is_there(self) -> bool:
         """Whether there is the bucket; asked once, when something was not found in it."""
