@@ -206,6 +206,29 @@ def test_leaving_early_ends_the_workers_at_once() -> None:
         os.kill(pid, 0)
 
 
+def test_workers_of_a_driver_that_was_killed_end_without_a_word() -> None:
+    code = (
+        "from convergebench.engines import Trade\n"
+        "from convergebench.engines.crew import Crew\n"
+        "from convergebench.engines.local import LocalEngine\n"
+        "from tests.engines.workers import Task\n"
+        f"job = (Trade({OBEDIENT!r}), [Task('count 100000000')])\n"
+        "with Crew(LocalEngine(1), [job]) as crew:\n"
+        "    for told in crew.results(): print(told, flush=True)\n"
+    )
+    driver = subprocess.Popen(
+        [sys.executable, "-c", code],
+        cwd=ROOT,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    )
+    assert driver.stdout is not None
+    driver.stdout.readline()
+    driver.kill()
+    _, errors = driver.communicate(timeout=60)  # until its worker has closed them, too
+    assert errors == b""
+
+
 def test_the_system_refuses_more_memory_than_a_trade_may_use() -> None:
     trade = Trade(OBEDIENT, {}, Resources(memory=1 << 28))
     engine = LocalEngine(1, memory=0.5)

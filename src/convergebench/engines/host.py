@@ -142,10 +142,13 @@ def main() -> None:
         return
     sys.path[:] = json.loads(hello[1])["paths"]
     host = Host(hello[1].decode())
-    send(answers, END, b"")
-    while (task := receive(sys.stdin.buffer)) is not None:
-        for kind, body in host.messages(task[1]):
-            send(answers, kind, body)
+    try:
+        send(answers, END, b"")
+        while (task := receive(sys.stdin.buffer)) is not None:
+            for kind, body in host.messages(task[1]):
+                send(answers, kind, body)
+    except BrokenPipeError:  # the driver was killed: nobody wants to hear of it
+        os._exit(1)
 
 
 if __name__ == "__main__":
