@@ -19,6 +19,16 @@ from tests.conftest import ROOT
 from tests.failures.test_framework import made
 
 
+DEADLY = """
+import os, sys
+from convergebench.engines.host import END, receive, send
+receive(sys.stdin.buffer)
+send(sys.stdout.buffer, END, b"")  # it is there
+receive(sys.stdin.buffer)
+os._exit(7)
+"""
+
+
 def test_pieces_that_kill_their_workers_become_null_rows(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -27,7 +37,7 @@ def test_pieces_that_kill_their_workers_become_null_rows(
     start = subprocess.Popen
 
     def deadly(command: list[str], **more: object) -> subprocess.Popen[bytes]:
-        return start([sys.executable, "-c", "import os; os._exit(7)"], **more)  # type: ignore[call-overload, no-any-return]
+        return start([sys.executable, "-c", DEADLY], **more)  # type: ignore[call-overload, no-any-return]
 
     monkeypatch.setattr("convergebench.engines.local.subprocess.Popen", deadly)
     pieces = [Piece(chain, {1: ("crop", "colour-cast")}) for chain in chains]
