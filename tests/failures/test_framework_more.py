@@ -18,7 +18,6 @@ from convergebench.store import RunStore
 from tests.conftest import ROOT
 from tests.failures.test_framework import made
 
-
 DEADLY = """
 import os, sys
 from convergebench.engines.host import END, receive, send
