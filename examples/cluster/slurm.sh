@@ -30,6 +30,7 @@ fi
 # Fast and local to the node; short, because Ray puts sockets there and their names may not be long.
 scratch="${CONVERGEBENCH_SCRATCH:-/tmp}/cb-$SLURM_JOB_ID"
 export RAY_USAGE_STATS_ENABLED=0
+export GRPC_ENABLE_FORK_SUPPORT=false # or connections to ray:// fail now and then: ray-project/ray#63202
 # Whoever reaches a Ray cluster can run code as you. A token of this job's own, in the environment of
 # its processes and in no file, keeps the others on these nodes out.
 RAY_AUTH_TOKEN="$(python3 -c 'import secrets; print(secrets.token_hex(32))')"

@@ -35,6 +35,8 @@ class Cluster:
         self._environment = {
             **os.environ,
             "RAY_USAGE_STATS_ENABLED": "0",
+            # Or a server for a client dies at its start now and then: ray-project/ray#63202.
+            "GRPC_ENABLE_FORK_SUPPORT": "false",
             "CB_RAY_FOLDER": str(self.folder),
             "PYTHONPATH": str(ROOT),
             **(environment or {}),

@@ -172,7 +172,8 @@ def test_a_server_that_dies_while_it_starts_is_started_again(
             assert hirer.hands(trade, 100) == 2
         else:
             with pytest.raises(
-                EngineError, match=r"the Ray cluster at ray://.* cannot be used .* a zombie"
+                EngineError,
+                match=r"ray://.* cannot be used .* a zombie\). Try again; .*FORK_SUPPORT=false",
             ):
                 hirer.hands(trade, 100)
     assert asked == attempts

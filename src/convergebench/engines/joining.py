@@ -44,11 +44,16 @@ def join(ray: Any, address: str) -> None:
     except Exception as error:  # ConnectionError, RuntimeError, ValueError, of grpc …
         if address == "local":
             raise EngineError(f"Ray cannot be started here ({lines_of(error)}).") from error
+        remedy = (
+            "Try again; and start its head with GRPC_ENABLE_FORK_SUPPORT=false in the environment, "
+            "without which Ray's servers for clients now and then die at their start."
+            if DIED.search(str(error))
+            else "If it asks for a token, set RAY_AUTH_MODE=token here, too, and give the token as "
+            f"RAY_AUTH_TOKEN or in ~/.ray/auth_token. It must have Ray {ray.__version__} and "
+            f"Python {platform.python_version()}, as here."
+        )
         raise EngineError(
-            f"the Ray cluster at {address} cannot be used ({lines_of(error)}). If it asks for a "
-            "token, set RAY_AUTH_MODE=token here, too, and give the token as RAY_AUTH_TOKEN or in "
-            f"~/.ray/auth_token. It must have Ray {ray.__version__} and Python "
-            f"{platform.python_version()}, as here."
+            f"the Ray cluster at {address} cannot be used ({lines_of(error)}). {remedy}"
         ) from error
 
 
