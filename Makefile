@@ -47,6 +47,7 @@ bench: $(VENV)/dev
 	$(BIN)/python -m benchmarks.intervals
 	$(BIN)/python -m benchmarks.report
 	$(BIN)/python -m benchmarks.scale --frames 1000 5000 --repeats 1
+	$(BIN)/python -m benchmarks.engines --repeats 3
 
 clean:
 	rm -rf $(VENV) demo-run
