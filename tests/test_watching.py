@@ -192,6 +192,20 @@ def test_plain_lines_have_the_same_facts(tmp_path: Path) -> None:
     assert "\x1b" not in done.stderr + done.stdout
 
 
+def test_what_is_left_out_is_told_before_the_first_row_and_once(tmp_path: Path) -> None:
+    subprocess.run(walk(tmp_path, "ref:noise"), check=True, capture_output=True)
+    command = [*CB, "score", str(tmp_path / "run"), "--metrics", "psnr,unavailable-metric"]
+    done = subprocess.run(command, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert done.stderr.startswith("  Left out: unavailable-metric. ")
+    assert (done.stderr + done.stdout).count("Left out") == 1
+    logged = subprocess.run([*command, "--json", "--log-json"], capture_output=True, text=True)
+    first, second, *_ = events(logged.stderr)
+    assert (first["event"], second["event"]) == ("start", "problem")
+    assert second["text"].startswith("Left out: unavailable-metric. ")
+    assert json.loads(logged.stdout)["problems"] == [second["text"]]
+
+
 def drawn(command: list[str], env: dict[str, str], until: str = "", then: str = "") -> str:
     """What a command writes to a terminal; once `until` is seen, `then` is typed with pauses."""
     pid, terminal = pty.fork()

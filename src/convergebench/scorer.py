@@ -175,6 +175,9 @@ def score(
     names, by_set = chosen(metrics or (DEFAULT_SET,))
     wanted = Wanted(tuple(against), by_set if registered is None else registered)
     opened, problems = _open(names)
+    if observe is not None:  # before the hours that scoring may take
+        for problem in problems:
+            observe(ScoreProgress(0, 0, problem))
     result = ScoreResult(store.place, tuple(opened), problems=problems)
     hirer = open_engine(engine, address, workers=workers, memory=memory)
     with (

@@ -87,6 +87,12 @@ def score(
     from convergebench.comparisons import AGAINST
     from convergebench.errors import ConvergeBenchError
 
+    told = set[str]()
+
+    def observe(progress: scorer.ScoreProgress) -> None:
+        told.add(progress.event)
+        shown.told(progress)
+
     names = [word.strip() for word in (metrics or "").split(",") if word.strip()]
     with logging("score", run, log_json) as log:
         with watching("scoring", log) as shown, aside():
@@ -101,8 +107,10 @@ def score(
                 retry_null=retry_null,
                 engine=engine,
                 address=address,
-                observe=shown.told,
+                observe=observe,
             )
+        if not json:  # what was told at the start, on stderr, is not told again
+            result.problems = [text for text in result.problems if text not in told]
         show(result, json)
         if result.new and result.null == result.new:
             raise ConvergeBenchError(
