@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import pty
@@ -17,7 +18,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from rich.console import Console
+from rich.segment import Segment
 
+from convergebench.cli.watching import panel
+from convergebench.progress import Pace, Snapshot
 from tests.support.runs import write_suite
 
 pytestmark = pytest.mark.usefixtures("test_plugin")
@@ -204,6 +209,18 @@ def test_what_is_left_out_is_told_before_the_first_row_and_once(tmp_path: Path) 
     assert (first["event"], second["event"]) == ("start", "problem")
     assert second["text"].startswith("Left out: unavailable-metric. ")
     assert json.loads(logged.stdout)["problems"] == [second["text"]]
+
+
+@pytest.mark.parametrize("parts", [0, 1, 2, 20])
+@pytest.mark.parametrize("total", [0, 7000])
+def test_an_echoed_ctrl_c_has_room_in_the_last_line(total: int, parts: int) -> None:
+    # Else it would begin a line that the display knows nothing of, and its first line stays.
+    console = Console(width=80, file=io.StringIO(), force_terminal=True, color_system=None)
+    split = {f"a-metric-with-a-long-name-indeed-{n}": (3, total) for n in range(parts)}
+    now = Snapshot(3 if total else 0, total, "scores", workers=2, kind="metric", parts=split)
+    *above, last = console.render_lines(panel("scoring", Pace(now, 9.0, 0.5)), pad=False)
+    assert above, "one line would be as wide as the terminal"
+    assert Segment.get_line_length(last) <= 80 - len("^C")
 
 
 def drawn(command: list[str], env: dict[str, str], until: str = "", then: str = "") -> str:

@@ -191,7 +191,11 @@ class _Drawn(Watch):
 
 
 def panel(title: str, pace: Pace, *, whole: bool = True) -> RenderableType:
-    """A bar, what is known in one line, and a short list of the parts."""
+    """A bar, what is known in one line, and a short list of the parts.
+
+    The last line never fills the terminal: a Ctrl-C that is echoed behind it would begin another
+    line, and the next drawing would miss the first one by that much.
+    """
     from rich.console import Group
     from rich.padding import Padding
     from rich.progress_bar import ProgressBar
@@ -208,12 +212,12 @@ def panel(title: str, pace: Pace, *, whole: bool = True) -> RenderableType:
     bar = ProgressBar(total=now.total or None, completed=now.done, pulse=not now.total)
     if not now.total:
         head.add_row(Text(title), bar, "", "")
-        return head
+        return Group(head, Text("  preparing", style="dim")) if whole else head
     total = f"{now.total:,}"
     share = f"{now.done:>{len(total)},} of {total} {now.unit}".rstrip()
-    head.add_row(Text(title), bar, Text(share), Text(remaining(pace)))
+    head.add_row(Text(title), bar, Text(share), Text(remaining(pace) if whole else ""))
     known = Text(" · ".join(facts(pace)), style="dim")
-    lines: list[RenderableType] = [head, Padding(known, (0, 0, 0, 2))]
+    lines: list[RenderableType] = [head, Padding(known, (0, 0, 0, 2), expand=False)]
     if whole and len(now.parts) > 1:
         lines.append(_Listed(pace))
     return Group(*lines)
