@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import math
 import os
+import time
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
@@ -22,7 +23,7 @@ from convergebench.comparisons import FLOOR_PREFIX, Comparison, Wanted, comparis
 from convergebench.cycle import Box, Home, pixel_box
 from convergebench.errors import MalformedImage, StoreDamaged
 from convergebench.frame import decode, resize
-from convergebench.metric import Metric, NoScore, Picture, StepView
+from convergebench.metric import Metric, NoScore, Picture, StepView, together
 from convergebench.registry import open_metric
 from convergebench.store import RunStore
 from convergebench.suite import Suite
@@ -31,7 +32,9 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 BATCH_PIXELS: Final = 8_000_000
-"""Frames are handed to metrics in batches of about so many pixels, so memory stays bounded."""
+"""Metrics that measure several frames at once get about so many pixels, so memory stays bounded."""
+EVERY: Final = 1.0
+"""Seconds after which rows are told: what a worker has not told is lost with it."""
 
 Row = tuple[str, int, str, str, str, str, float | None, str | None]
 
@@ -40,7 +43,8 @@ Row = tuple[str, int, str, str, str, str, float | None, str | None]
 class Unit:
     """A worker's piece of work: one chain (or one source's floor), and what is already known.
 
-    `known` are the (step, metric@version, against, where) that need no second measurement.
+    `known` are the (step, metric@version, against, where) that need no second measurement. Where
+    the work is `careful`, after a worker died, the rows of each picture are told before the next.
     """
 
     chain: str
@@ -49,6 +53,7 @@ class Unit:
     steps: tuple[int, ...] | None
     others: tuple[str, ...]
     known: frozenset[tuple[int, str, str, str]]
+    careful: bool = False
 
     def to_json(self) -> str:
         """One line for the worker's pipe."""
@@ -61,6 +66,7 @@ class Unit:
                 "steps": self.steps,
                 "others": self.others,
                 "known": sorted(self.known),
+                "careful": self.careful,
             }
         )
 
@@ -75,7 +81,14 @@ class Unit:
             steps=None if told["steps"] is None else tuple(told["steps"]),
             others=tuple(told["others"]),
             known=frozenset((s, m, a, w) for s, m, a, w in told["known"]),
+            careful=told["careful"],
         )
+
+    def only(self, picture: int | str) -> Unit:
+        """The part of it that is about one picture: a step, or another source of a floor."""
+        if isinstance(picture, int):
+            return replace(self, steps=(picture,))
+        return replace(self, others=(picture,))
 
 
 def missing(
@@ -116,18 +129,27 @@ class Measurer:
         self.decoded = 0
         self.read = 0
 
+    def left(self, unit: Unit) -> list[int | str]:
+        """The pictures of a unit that are not known yet, in the order in which it measures them."""
+        if unit.chain.startswith(FLOOR_PREFIX):
+            return list(dict.fromkeys(item.against for _, item in self._missing(unit)))
+        return sorted({item.step for _, item in self._missing(unit)})
+
     def nulls(self, unit: Unit, reason: str) -> list[Row]:
         """The rows of a unit that cannot be measured at all."""
-        metrics = [self._metric(name) for name in unit.metrics]
-        chain = None if unit.chain.startswith(FLOOR_PREFIX) else self._stored(unit.chain)
         return [
             row
-            for metric, item in missing(self._store.suite, unit, metrics, chain)
+            for metric, item in self._missing(unit)
             for row in _score(unit.chain, [(metric, item, NoScore(reason))])
         ]
 
+    def _missing(self, unit: Unit) -> list[tuple[Metric, Comparison]]:
+        metrics = [self._metric(name) for name in unit.metrics]
+        chain = None if unit.chain.startswith(FLOOR_PREFIX) else self._stored(unit.chain)
+        return list(missing(self._store.suite, unit, metrics, chain))
+
     def measure(self, unit: Unit) -> Iterator[list[Row]]:
-        """The rows of a unit that are not known yet, frame by frame or in small batches."""
+        """The rows of a unit that are not known yet, as they come."""
         metrics = [self._metric(name) for name in unit.metrics]
         if unit.chain.startswith(FLOOR_PREFIX):
             return self._floor(unit, metrics)
@@ -153,8 +175,9 @@ class Measurer:
         needed = {i.earlier: step for step in sorted(todo) for _, i in todo[step]}
         # What later frames are compared with: the frame before and the last homecoming.
         recent: dict[int, Picture | NoScore] = {}
-        batch: list[tuple[Metric, Comparison, StepView | NoScore]] = []
-        pixels = 0
+        waiting = [_Waiting(unit.chain, metric, unit.careful) for metric in metrics]
+        rows: list[Row] = []
+        told = time.monotonic()
         for step in sorted(todo):
             for _, item in todo[step]:
                 if item.earlier is not None and item.earlier not in recent:
@@ -165,14 +188,17 @@ class Measurer:
                 kind = (item.against, item.home)
                 if kind not in pairs:
                     pairs[kind] = self._pair(chain, item, frame, recent, homes)
-                batch.append((metric, item, _limited(pairs[kind], item)))
+                waiting[metrics.index(metric)].add(item, _limited(pairs[kind], item))
             recent[step] = frame
             recent = {n: kept for n, kept in recent.items() if needed.get(n, 0) > step}
-            pixels += frame.pixels.size // 3 if isinstance(frame, Picture) else 0
-            if pixels >= BATCH_PIXELS:
-                yield list(_score(unit.chain, batch))
-                batch, pixels = [], 0
-        yield list(_score(unit.chain, batch))
+            for each in waiting:
+                rows += each.scored(frame)
+            if rows and (unit.careful or time.monotonic() - told > EVERY):
+                yield rows
+                rows, told = [], time.monotonic()
+        for each in waiting:
+            rows += each.rest()
+        yield rows
 
     def _read(self, chain: Chain, step: int) -> Picture | NoScore:
         """The decoded frame of a step; frame 0, which many chains share, is kept."""
@@ -240,6 +266,34 @@ class Measurer:
 
     def _source(self, name: str) -> FrameRef:
         return FrameRef.model_validate(self._origins[name][0])
+
+
+class _Waiting:
+    """What a metric has still to measure of a chain: one frame, or as many as it likes at once."""
+
+    def __init__(self, chain: str, metric: Metric, careful: bool) -> None:
+        self._chain = chain
+        self._metric = metric
+        self._together = 1 if careful else together(metric)
+        self._batch: list[tuple[Metric, Comparison, StepView | NoScore]] = []
+        self._frames = self._pixels = 0
+
+    def add(self, item: Comparison, view: StepView | NoScore) -> None:
+        """One more comparison of the frame that is at hand."""
+        self._batch.append((self._metric, item, view))
+
+    def scored(self, frame: Picture | NoScore) -> list[Row]:
+        """The rows, once there is enough for them; to be called after each frame."""
+        self._frames += 1
+        self._pixels += frame.pixels.size // 3 if isinstance(frame, Picture) else 0
+        enough = self._frames >= self._together or self._pixels >= BATCH_PIXELS
+        return self.rest() if enough else []
+
+    def rest(self) -> list[Row]:
+        """The rows of all that waits."""
+        batch, self._batch = self._batch, []
+        self._frames = self._pixels = 0
+        return list(_score(self._chain, batch))
 
 
 def _moved(picture: Picture | NoScore, home: Home | None) -> Picture | NoScore:

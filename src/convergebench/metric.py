@@ -182,7 +182,11 @@ class MetricSpec:
 
 @runtime_checkable
 class Metric(Protocol):
-    """Anything that measures frames. `score` answers one value per view, in order."""
+    """Anything that measures frames. `score` answers one value per view, in order.
+
+    Frames come one by one, so that their scores are told soon. A metric that is faster over
+    several at once has an attribute `together`: how many it would like at most.
+    """
 
     @property
     def spec(self) -> MetricSpec:
@@ -192,6 +196,11 @@ class Metric(Protocol):
     def score(self, views: Sequence[StepView]) -> Sequence[float | NoScore]:
         """Measure each view."""
         ...
+
+
+def together(metric: Metric) -> int:
+    """How many frames a metric would like at once."""
+    return max(1, int(getattr(metric, "together", 1)))
 
 
 @dataclass(frozen=True)

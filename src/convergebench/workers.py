@@ -1,7 +1,8 @@
 """Units of scoring as tasks of a crew: what a worker answers, and what is done about its death.
 
 Rows that came before a death are kept and never measured twice. The rest of the unit is tried
-metric by metric; what kills three workers becomes null rows with that reason.
+metric by metric; a picture that kills three workers becomes null rows with that reason, and the
+others go on.
 """
 
 from __future__ import annotations
@@ -25,6 +26,8 @@ from convergebench.resources import Resources
 
 LEAST_STEPS: Final = 10
 """Steps of a chain that one worker measures at least."""
+HOPELESS: Final = 3
+"""After so many pictures in a row that killed three workers each, the rest is given up."""
 
 
 @dataclass(frozen=True)
@@ -56,12 +59,33 @@ def spread(unit: Unit, steps: Sequence[int], count: int) -> list[Unit]:
 
 
 class UnitTask:
-    """A unit, and how many workers it has killed."""
+    """A unit, and what its workers died over.
 
-    def __init__(self, place: str, unit: Unit, deaths: int = 0) -> None:
+    After the first death each metric goes on alone, and carefully: a worker then tells the rows of
+    each picture before it looks at the next, so that what it dies over is the first one left.
+    Workers that die over different pictures do not add up.
+
+    Args:
+        place: Where the run is.
+        unit: The unit.
+        suspect: The picture that the last worker died over.
+        deaths: How many have died over it.
+        given_up: How many pictures have been given up since the last one that was measured.
+    """
+
+    def __init__(
+        self,
+        place: str,
+        unit: Unit,
+        suspect: int | str | None = None,
+        deaths: int = 0,
+        given_up: int = 0,
+    ) -> None:
         self._place = place
         self._unit = unit
+        self._suspect = suspect
         self._deaths = deaths
+        self._given_up = given_up
         self._known = set(unit.known)
 
     def ask(self) -> bytes:
@@ -72,19 +96,41 @@ class UnitTask:
         """Rows, which need no second measurement."""
         told: dict[str, Any] = json.loads(answer)
         piece = Measured(self._unit, [tuple(row) for row in told.pop("rows")], **told)
-        self._known |= {(row[1], f"{row[2]}@{row[3]}", row[4], row[5]) for row in piece.rows}
+        self._know(piece.rows)
+        if piece.rows:
+            self._given_up = 0
         return piece
 
     def died(self, why: str) -> tuple[list[UnitTask], list[Measured]]:
-        """Its metrics one by one; one alone again; after the third death nulls."""
-        unit, deaths = replace(self._unit, known=frozenset(self._known)), self._deaths + 1
-        if len(unit.metrics) > 1:
-            each = [replace(unit, metrics=(metric,)) for metric in unit.metrics]
-            return [UnitTask(self._place, one, 1) for one in each], []
+        """What is left of it once more; a picture that killed three workers becomes null."""
+        unit = replace(self._unit, known=frozenset(self._known))
+        measurer = Measurer(self._place)
+        if not unit.careful:
+            each = [replace(unit, metrics=(name,), careful=True) for name in unit.metrics]
+            left = [(one, found) for one in each if (found := measurer.left(one))]
+            sure = sum(len(found) for _, found in left) == 1
+            again = [UnitTask(self._place, one, found[0], int(sure)) for one, found in left]
+            return again, []
+        left_here = measurer.left(unit)
+        if not left_here:  # it died after its last word
+            return [], []
+        suspect = left_here[0]
+        deaths = self._deaths + 1 if suspect == self._suspect else 1
         if deaths < DEATHS:
-            return [UnitTask(self._place, unit, deaths)], []
-        problem = f"its worker died {DEATHS} times ({why})"
-        return [], [Measured(unit, Measurer(self._place).nulls(unit, problem), problem)]
+            return [UnitTask(self._place, unit, suspect, deaths, self._given_up)], []
+        problem, lost = f"its worker died {DEATHS} times ({why})", unit.only(suspect)
+        given_up = self._given_up + 1
+        if given_up == HOPELESS and len(left_here) > 1:
+            problem = f"its worker died {DEATHS} times over {HOPELESS} pictures in a row ({why})"
+            lost = unit
+        nulls = measurer.nulls(lost, problem)
+        self._know(nulls)
+        rest = replace(unit, known=frozenset(self._known))
+        again = [UnitTask(self._place, rest, given_up=given_up)] if measurer.left(rest) else []
+        return again, [Measured(unit, nulls, problem)]
+
+    def _know(self, rows: Sequence[Row]) -> None:
+        self._known |= {(row[1], f"{row[2]}@{row[3]}", row[4], row[5]) for row in rows}
 
 
 class MeasuringWorker:

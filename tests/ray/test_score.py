@@ -23,6 +23,7 @@ from convergebench.scorer import ScoreProgress, score
 from convergebench.store import RunStore
 from tests.conftest import ROOT
 from tests.ray.cluster import Cluster
+from tests.ray.plugins import is_poison
 from tests.support.runs import write_suite
 
 KEY = ["chain", "step", "metric", "version", "against", "where"]
@@ -98,12 +99,20 @@ def test_a_ray_of_its_own_is_started_and_ended_where_no_address_is_given(
 def test_what_kills_its_workers_is_recorded_and_the_rest_goes_on(
     cluster: Cluster, finished: Path
 ) -> None:
+    store = RunStore.open(finished)
+    poison = {
+        (chain.key.id, step)
+        for chain in store.chains()
+        for step, ref in chain.held.items()
+        if is_poison(store.frame(ref).pixels)
+    }
     result = score(finished, ["poisoned", "psnr"], engine="ray", address=cluster.address)
     found = rows(finished)
     bad = found.filter(pl.col("metric") == "poisoned")
     nulls = bad.filter(pl.col("value").is_null())
-    assert len(nulls)
-    assert bad["value"].count() > 0  # rows from before a death are kept
+    assert poison
+    assert {(chain, step) for chain, step in nulls.select("chain", "step").iter_rows()} == poison
+    assert bad["value"].count() == len(bad) - len(poison) > 0
     assert set(nulls["note"].str.slice(0, 25)) == {"its worker died 3 times ("}
     assert any("its worker died 3 times" in text for text in result.problems)
     assert found.filter(pl.col("metric") == "psnr")["value"].null_count() == 0
@@ -111,20 +120,28 @@ def test_what_kills_its_workers_is_recorded_and_the_rest_goes_on(
 
 
 def test_a_raylet_killed_in_the_middle_costs_no_row_and_adds_none(
-    cluster: Cluster, finished: Path
+    cluster: Cluster, tmp_path: Path
 ) -> None:
+    suite = write_suite(tmp_path / "suite", 4)
+    table = {"suite": str(suite), "editors": ["ref:noise"], "cycles": ["copy"], "steps": 70}
+    run(tmp_path / "run", table, controls=False)
+    finished = tmp_path / "run"
     other = twin(finished)
     here = score(finished, METRICS)
     third = cluster.add()
-    killed: list[object] = []
+    killed: list[ScoreProgress] = []
+    told: list[int] = []
 
-    def observe(told: ScoreProgress) -> None:
-        if not killed and told.scores_done > told.scores // 4:
+    def observe(now: ScoreProgress) -> None:
+        told.append(now.workers)
+        # In the middle of chains, of which parts have been told: those must not come again.
+        if not killed and told.count(3) > 6:
             cluster.kill(third)
-            killed.append(told)
+            killed.append(now)
 
     result = score(other, METRICS, engine="ray", address=cluster.address, observe=observe)
-    assert killed
+    assert killed, told
+    assert 0 < killed[0].scores_done < here.new
     assert result.null == here.null
     assert not result.problems
     assert raw_count(other) == result.new == here.new

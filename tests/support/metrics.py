@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 import signal
 import sys
-from collections.abc import Callable
+import time
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -70,6 +73,69 @@ def deadly() -> Metric:
         return 0.0
 
     return _metric("deadly-metric", measure)
+
+
+def is_poison(pixels: Any) -> bool:
+    """Whether `poisoned-metric` dies of these pixels: one picture in seven."""
+    return int(pixels.astype(int).sum()) % 7 == 0
+
+
+def poisoned() -> Metric:
+    """Kills its process over some pictures, after it has noted that."""
+
+    def measure(view: StepView) -> float:
+        if is_poison(view.frame.pixels):
+            with open(os.environ["COUNTING_METRIC_LOG"], "a") as file:
+                file.write("died\n")
+            os.kill(os.getpid(), signal.SIGKILL)
+        return float(view.frame.pixels.mean())
+
+    return _metric("poisoned-metric", measure)
+
+
+def leaky() -> Metric:
+    """Kills its process at its 25th picture, as one would whose memory runs out; takes its time.
+
+    Notes the pixels of all that it has measured.
+    """
+    seen = [0]
+
+    def measure(view: StepView) -> float:
+        time.sleep(0.06)
+        seen[0] += 1
+        if seen[0] == 25:
+            os.kill(os.getpid(), signal.SIGKILL)
+        with open(os.environ["COUNTING_METRIC_LOG"], "a") as file:
+            file.write(f"{hashlib.sha256(view.frame.pixels.tobytes()).hexdigest()}\n")
+        return float(view.frame.pixels.mean())
+
+    return _metric("leaky-metric", measure)
+
+
+def patient() -> Metric:
+    """Takes half a second for a picture."""
+
+    def measure(view: StepView) -> float:
+        time.sleep(0.5)
+        return float(view.frame.pixels.mean())
+
+    return _metric("patient-metric", measure)
+
+
+class Together:
+    """A metric that would like four pictures at once, and answers how many it was given."""
+
+    spec = _spec("together-metric")
+    together = 4
+
+    def score(self, views: Sequence[StepView]) -> Sequence[float | NoScore]:
+        """As many as there are."""
+        return [float(len(views))] * len(views)
+
+
+def in_fours() -> Metric:
+    """One of those."""
+    return Together()
 
 
 def faulty() -> Metric:

@@ -18,7 +18,11 @@ METRICS = {
     "elsewhere-metric": "tests.support.metrics:elsewhere",
     "faulty-metric": "tests.support.metrics:faulty",
     "greedy-metric": "tests.support.metrics:greedy",
+    "leaky-metric": "tests.support.metrics:leaky",
     "noisy-metric": "tests.support.metrics:noisy",
+    "patient-metric": "tests.support.metrics:patient",
+    "poisoned-metric": "tests.support.metrics:poisoned",
+    "together-metric": "tests.support.metrics:in_fours",
     "told-metric": "tests.support.metrics:told",
     "unavailable-metric": "tests.support.metrics:unavailable",
 }

@@ -126,6 +126,7 @@ class Similarity:
 
     spec: MetricSpec
     load: Callable[[], Encoder]
+    together = BATCH
 
     @cached_property
     def _encoder(self) -> Encoder:
@@ -143,6 +144,7 @@ class Direction:
 
     spec: MetricSpec
     load: Callable[[], tuple[Encoder, TextTower, Tokenizer]]
+    together = BATCH
 
     def __post_init__(self) -> None:
         self._texts: dict[str, Vector] = {}

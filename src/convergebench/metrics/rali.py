@@ -36,7 +36,7 @@ import numpy as np
 from convergebench import weights
 from convergebench.errors import MetricUnavailable
 from convergebench.metric import MetricSpec, Needs, NoScore, StepView
-from convergebench.metrics.clip import Encoder, Preparation
+from convergebench.metrics.clip import BATCH, Encoder, Preparation
 from convergebench.metrics.vit import Activation, ImageTower, hugging_face_layout
 from convergebench.resources import Resources
 from convergebench.weights.pickles import NUMPY, DType, NumpyArray, Refused, Word, flatten, is_shape
@@ -110,6 +110,7 @@ class Rali:
 
     spec: MetricSpec
     load: Callable[[], tuple[Encoder, Prototypes]]
+    together = BATCH
 
     @cached_property
     def _loaded(self) -> tuple[Encoder, Prototypes]:

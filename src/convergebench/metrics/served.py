@@ -118,6 +118,7 @@ class ServedMetric:
         self._asked = asked
         self._call = asked.call
         self._connection = connection
+        self.together: Final = 4 * connection.concurrency  # so that few calls wait for the last one
         self._what = what
         self._api = ChatApi(
             connection.url,

@@ -1,7 +1,7 @@
 """The process that a calibration is made in: measures as a scoring worker does, and reads a clock.
 
-`python -m convergebench.planner.clocking` reads what to measure as JSON from stdin and answers
-what it took as JSON on stdout.
+`python -m convergebench.planner.clocking` reads what to measure as JSON from stdin. On stdout it
+says, as JSON, first how long measuring will take once all is loaded, then what was measured.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from convergebench.chain import FrameRef
 from convergebench.errors import ConvergeBenchError
 from convergebench.frame import decode
 from convergebench.measure import Measurer, Row, Unit
-from convergebench.metric import Metric, MetricSpec, NoScore, Picture, StepView
+from convergebench.metric import Metric, MetricSpec, NoScore, Picture, StepView, together
 from convergebench.registry import metric_spec, open_metric
 from convergebench.store import RunStore
 
@@ -48,6 +48,11 @@ class Clocked:
     def spec(self) -> MetricSpec:
         """The metric's card."""
         return self.metric.spec
+
+    @property
+    def together(self) -> int:
+        """As many frames at once as in scoring."""
+        return together(self.metric)
 
     def score(self, views: Sequence[StepView]) -> Sequence[float | NoScore]:
         """Measure each view, and note how long it took."""
@@ -82,9 +87,18 @@ class ClockedMeasurer(Measurer):
 
 
 def clocked(
-    path: Path, units: Sequence[Unit], seconds: float, clock: Clock = time.process_time
+    path: Path,
+    units: Sequence[Unit],
+    seconds: float,
+    clock: Clock = time.process_time,
+    *,
+    wall: Clock = time.monotonic,
+    loaded: Callable[[float], None] = lambda _seconds: None,
 ) -> dict[str, Any]:
     """Measure stretches again and again for so many seconds.
+
+    Those are by the clock on the `wall`, so that a busy machine does not make anybody wait longer:
+    it is measured fewer times. `loaded` is told, before, how many seconds it will really be.
 
     Returns:
         By metric: seconds and scores of each stretch, seconds of loading, and why it could not be
@@ -109,17 +123,18 @@ def clocked(
     for unit in firsts:
         _noted(measurer.rows(unit), valued, null)
     cold = {name: each.taken()[0] for name, each in opened.items()}
-    before = clock()
+    before = wall()
     for unit in firsts:
         measurer.rows(unit)
-    once = clock() - before
+    once = wall() - before
     for name, each in opened.items():  # many load their weights when they are first needed
         loading[name] += max(0.0, cold[name] - each.taken()[0])
     length = max(1, int(seconds / LEAST / max(once, 1e-9)))
     told: dict[str, list[tuple[float, int]]] = {name: [] for name in opened}
-    since, count = clock(), 0
+    loaded(min(max(seconds, LEAST * length * once), OVERTIME * seconds + length * once))
+    since, count = wall(), 0
     while usable:
-        spent = clock() - since
+        spent = wall() - since
         if (spent >= seconds and count >= LEAST) or (spent >= seconds * OVERTIME and count):
             break
         _noted(measurer.rows(_cut(usable[count % len(usable)], length)), valued, null)
@@ -159,12 +174,18 @@ def _cut(unit: Unit, length: int) -> Unit:
     return replace(unit, steps=steps, others=unit.others[:length])
 
 
-def pairs(store: RunStore, source: FrameRef, copy: FrameRef, clock: Clock) -> Iterator[float]:
-    """Seconds of decoding a copy, several times; then of registering it, several times."""
+def decodings(store: RunStore, copy: FrameRef, clock: Clock) -> Iterator[float]:
+    """Seconds of decoding a copy, several times."""
     for _ in range(PAIRS):
         before = clock()
         decode(store.frame(copy).data)
         yield clock() - before
+
+
+def registrations(
+    store: RunStore, source: FrameRef, copy: FrameRef, clock: Clock
+) -> Iterator[float]:
+    """Seconds of registering a copy, several times."""
     home, frame = (decode(store.frame(ref).data)[0] for ref in (source, copy))
     for _ in range(PAIRS):
         view = StepView(Picture(frame), Picture(home))
@@ -198,12 +219,26 @@ def main() -> None:
     path = Path(hello["path"])
     isolated = any(_isolated(name) for name in units[0].metrics) if units else False
     clock, device = _clock() if isolated else (time.process_time, "cpu")
-    told = clocked(path, units, hello["seconds"], clock)
+
+    def say(what: dict[str, Any]) -> None:
+        answers.write(json.dumps(what).encode() + b"\n")
+        answers.flush()
+
+    told = clocked(
+        path, units, hello["seconds"], clock, loaded=lambda seconds: say({"loaded": seconds})
+    )
     source, copy = (FrameRef.model_validate(each) for each in hello["pictures"])
-    times = list(pairs(RunStore.open(path), source, copy, time.process_time))
-    beside = {"decoding": times[:PAIRS], "registering": times[PAIRS:], "device": device}
-    answers.write(json.dumps({**told, **beside}).encode())
-    answers.flush()
+    store = RunStore.open(path)
+    say(
+        {
+            **told,
+            "decoding": list(decodings(store, copy, time.process_time)),
+            "registering": list(registrations(store, source, copy, time.process_time))
+            if hello["registering"]
+            else [],
+            "device": device,
+        }
+    )
 
 
 def _isolated(name: str) -> bool:

@@ -32,6 +32,8 @@ DEVICE: Final = "CONVERGEBENCH_DEVICE"
 """The environment variable that names the device: cpu, cuda, cuda:1."""
 BATCH_PIXELS: Final = 1 << 22
 """Pixels scored together on a GPU, at most; one frame is scored whatever its size."""
+MANY: Final = 1 << 16
+"""More frames than memory holds."""
 
 
 Build = Callable[[Mapping[str, Path], Any], Any]
@@ -70,6 +72,16 @@ class LearnedMetric:
     def spec(self) -> MetricSpec:
         """The metric's card."""
         return self._spec
+
+    @property
+    def together(self) -> int:
+        """All that memory holds on a GPU; on the CPU one is as fast as many."""
+        if self._alone or self._batch_pixels == 0:
+            return 1
+        try:
+            return 1 if choose_device().type == "cpu" else MANY
+        except (MetricUnavailable, SettingsError):  # `score` says it
+            return 1
 
     def score(self, views: Sequence[StepView]) -> Sequence[float | NoScore]:
         """Measure each frame; one that the network cannot take gets the reason."""
