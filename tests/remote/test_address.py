@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from convergebench.errors import SettingsError
 from convergebench.remote.address import Address, address_of, place_of, require_directory
+from tests.support.commands import Command
 
 NAMES = st.text("abcdefghijklmnopqrstuvwxyz0123456789-._+=, ", min_size=1, max_size=12).filter(
     lambda name: name not in (".", "..")
@@ -67,6 +68,32 @@ def test_a_folder_whose_name_ends_with_a_colon_is_a_folder(
         place_of("my://run")
 
 
+@pytest.mark.parametrize("text", ["s3:my-bucket/x", "gs:my-bucket/x", "AZ:my-bucket", "s3:x/"])
+def test_an_address_without_its_slashes_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text: str
+) -> None:
+    """Not made into a folder of that name, unless there is one."""
+    monkeypatch.chdir(tmp_path)
+    scheme, _, rest = text.rstrip("/").partition(":")
+    for place in (text, Path(text)):
+        with pytest.raises(SettingsError, match=rf"write {scheme.lower()}://{rest}, or make"):
+            place_of(place)
+    folder = text.partition("/")[0]
+    assert place_of(tmp_path / text) == tmp_path / text
+    (tmp_path / folder).mkdir()
+    assert place_of(text) == Path(text)
+    assert place_of(f"{folder}/other") == Path(folder, "other")
+
+
+def test_run_makes_no_folder_of_an_address_without_its_slashes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    text = Command("run").wrong("s3:my-bucket/x", "--editor", "ref:noise", "--steps", "1")
+    assert "two slashes are missing: write s3://my-bucket/x" in text
+    assert list(tmp_path.iterdir()) == []
+
+
 @given(st.sampled_from(["s3", "gs", "az"]), st.lists(NAMES, min_size=2, max_size=5))
 def test_an_address_is_known_again_after_pathlib_had_it(scheme: str, parts: list[str]) -> None:
     address = Address(scheme, "/".join(parts))
@@ -112,6 +139,10 @@ def test_what_cannot_be_used_is_refused(text: str, why: str) -> None:
         "s3://bucket/run?key=AKIDSEEN&secret=hushhush",
         "az://AKIDSEEN:hushhush@container/run",
         "s3://AKIDSEEN:hushhush@",
+        "s3:AKIDSEEN:hushhush@bucket/run",
+        "s3:AKIDSEEN:hush/hushhush@bucket/run",
+        "s3:hush/hushhush@bucket/run",
+        "s3:bucket/run?key=AKIDSEEN&secret=hushhush",
     ],
 )
 def test_an_address_with_a_secret_is_refused_and_not_repeated(text: str) -> None:

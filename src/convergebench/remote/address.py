@@ -25,6 +25,10 @@ _LOOKS: Final = re.compile(
     r"(?P<scheme>[a-z][a-z0-9+]+):(?:/(?P<slash>/?)(?P<rest>.*))?", re.DOTALL | re.IGNORECASE
 )
 
+_SLASHLESS: Final = re.compile(
+    rf"(?P<scheme>{'|'.join(EXTRAS)}):(?P<rest>[^/].*)", re.DOTALL | re.IGNORECASE
+)
+
 
 @dataclass(frozen=True)
 class Address:
@@ -71,8 +75,10 @@ def address_of(place: str | os.PathLike[str]) -> Address | None:
     Raises:
         SettingsError: It looks like an address and cannot be used as one.
     """
-    looks = _LOOKS.fullmatch(os.fspath(place))
+    text = os.fspath(place)
+    looks = _LOOKS.fullmatch(text)
     if looks is None:
+        _refuse_slashless(text)
         return None
     scheme, rest = looks["scheme"].lower(), (looks["rest"] or "").strip("/")
     if scheme not in EXTRAS and not looks["slash"] and Path(f"{looks['scheme']}:").is_dir():
@@ -84,16 +90,34 @@ def address_of(place: str | os.PathLike[str]) -> Address | None:
             f"with {known}."
         )
     bucket, _, folder = rest.partition("/")
+    _refuse_secrets(scheme, rest)
+    parts = rest.split("/")
+    if not bucket or not folder or any(part in ("", ".", "..") for part in parts):
+        raise SettingsError(f"{scheme}://{rest} names no run: write {scheme}://BUCKET/RUN.")
+    return Address(scheme, rest)
+
+
+def _refuse_secrets(scheme: str, rest: str) -> None:
+    bucket = rest.partition("/")[0]
     if "@" in bucket or ":" in bucket.removeprefix("arn:aws:s3:") or "?" in rest:
         # What stands there is not repeated: it may be a secret, and secrets may have a slash.
         raise SettingsError(
             f"an address of a run holds no credentials and no options: write {scheme}://BUCKET/RUN."
             " Credentials are found in the environment, in a profile or by the machine's role."
         )
-    parts = rest.split("/")
-    if not bucket or not folder or any(part in ("", ".", "..") for part in parts):
-        raise SettingsError(f"{scheme}://{rest} names no run: write {scheme}://BUCKET/RUN.")
-    return Address(scheme, rest)
+
+
+def _refuse_slashless(text: str) -> None:
+    """Refuse `s3:bucket/run`, unless there is such a folder: nobody would find the run in it."""
+    looks = _SLASHLESS.fullmatch(text)
+    if looks is None or os.path.lexists(text.partition("/")[0]):
+        return
+    scheme, rest = looks["scheme"].lower(), looks["rest"].rstrip("/")
+    _refuse_secrets(scheme, rest.replace("/", "-"))  # whose key is in it cares for no slashes
+    raise SettingsError(
+        f"{text} is not an address, two slashes are missing: write {scheme}://{rest}, or make a "
+        f"folder {text.partition('/')[0]} first if you mean one on this machine."
+    )
 
 
 def require_directory(place: str | os.PathLike[str], command: str) -> Path:
