@@ -20,6 +20,7 @@ from convergebench.errors import StoreDamaged, StoreError, UnknownName, explain
 from convergebench.frame import sha256
 from convergebench.lines import torn_off
 from convergebench.money.ledger import differences, read_ledger
+from convergebench.remote import marker
 from convergebench.remote.address import Place
 from convergebench.store import LEDGER, RunStore
 from convergebench.table import Table
@@ -43,6 +44,7 @@ class VerifyResult:
     orphaned: list[str] = field(default_factory=list)
     damaged: list[str] = field(default_factory=list)
     unstored: list[str] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
 
     @property
     def sound(self) -> bool:
@@ -72,7 +74,7 @@ class VerifyResult:
     def table(self) -> Table:
         """The defects as a table."""
         state = "sound" if self.sound else "NOT sound"
-        notes = []
+        notes = list(self.notes)
         if self.unstored:
             if not (self.missing or self.altered or self.damaged):
                 state = "not all of it stored yet"
@@ -84,7 +86,8 @@ class VerifyResult:
         return Table(title, ("defect", "what"), self._rows, notes)
 
     def __str__(self) -> str:
-        return str(self.table) if self.table.rows else self.table.title
+        table = self.table
+        return str(table) if table.rows else "\n".join([table.title, *table.notes])
 
     def _repr_html_(self) -> str:
         return self.table._repr_html_()
@@ -101,6 +104,7 @@ class VerifyResult:
             "orphaned": self.orphaned,
             "damaged": self.damaged,
             "unstored": self.unstored,
+            "notes": self.notes,
         }
 
 
@@ -114,8 +118,8 @@ def verify(
     Missing: a record names a frame that is not there. Altered: a frame's bytes are not what its
     name says. Damaged: a record cannot be read, a chain's steps do not follow from each other, or
     the ledger says other dollars than the chains' records. Orphaned: a frame no record names (a
-    process was killed between the two writes). Unstored: a frame that the store of an address could
-    not take, and that lies in the working copy here.
+    process was killed between the two writes). Unstored: a frame or records of an address that the
+    store could not take, or that a kill left behind, and that are in the working copy here.
     """
     if os.path.isfile(directory):
         return _verify_bundle(Path(directory), observe)
@@ -143,6 +147,7 @@ def check_records(
         present: The frames that are there, where that is not the run's own folder.
     """
     result = VerifyResult(store.place)
+    result.unstored += _unstored_records(store)
     named: dict[str, str] = {}
     chains: list[Chain] = []
 
@@ -181,7 +186,19 @@ def check_records(
             absent = result.unstored if frame in here else result.missing
             absent.append(f"{frame} of {owner}")
     result.orphaned = sorted(present - named.keys())
+    if store.is_remote and (store.path / marker.NAME).exists() and not result.unstored:
+        result.notes.append(
+            f"Do not delete the working copy {store.path}: a session is at work or did not end, so "
+            f"there is a file {marker.NAME} in it. When all of it is stored, `convergebench run "
+            f"{store.place}` here removes that file."
+        )
     return result, named
+
+
+def _unstored_records(store: RunStore) -> list[str]:
+    """The records of an address that are on this machine alone; no scores, which are made again."""
+    names = [name for name in store.unstored_records() if not name.startswith("scores/")]
+    return [f"records of {name}" for name in names]
 
 
 def _unstored(store: RunStore, named: Iterable[str]) -> set[str]:

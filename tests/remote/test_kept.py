@@ -15,6 +15,7 @@ from convergebench.suite import load_suite
 from convergebench.verifier import verify
 from tests.remote.conftest import Shelf
 from tests.remote.handmade import CHAIN, KEY, begun, grown, step_of
+from tests.support.commands import Command
 
 LINE = b'{"paid": "for"}'
 
@@ -74,6 +75,65 @@ def test_a_copy_with_something_that_was_not_stored_says_so(
     with store.writing("run"):
         assert shelf.get(name) == kept, "stored first, whoever has looked meanwhile"
     assert not marked(shelf)
+
+
+@pytest.mark.parametrize("what", WORK)
+def test_verify_names_records_that_are_on_this_machine_alone(
+    shelf: Shelf, tmp_path: Path, what: str
+) -> None:
+    """Who reads `sound` may delete the working copy."""
+    begun(shelf, tmp_path)
+    work, name = WORK[what]
+    failed(shelf, work, name)
+    for _ in range(2):
+        found = verify(shelf.run)
+        assert found.unstored == [f"records of {name}"]
+        assert found.to_dict()["unstored"] == found.unstored
+        assert not found.sound
+        assert f"not stored yet, on this machine: records of {name}" in found.defects
+        assert f"Store it from here with: convergebench run {shelf.run}" in str(found)
+    shelf.machine("b")
+    assert verify(shelf.run).unstored == [], "nothing of it is there"
+    shelf.machine("a")
+    with RunStore.open(shelf.run).writing("run"):
+        pass
+    assert verify(shelf.run).unstored == []
+
+
+def test_verify_after_a_kill_between_the_disk_and_the_store(shelf: Shelf, tmp_path: Path) -> None:
+    """No session could tell: the line is in the file here, and that is all."""
+    store, chain = begun(shelf, tmp_path)
+    assert Command("verify").told(shelf.run).endswith("sound\n")
+    step = step_of(chain, 1)[0].model_copy(update={"outcome": "refused", "frame": None})
+    with open(store.path / CHAIN, "ab") as file:
+        file.write(step.model_dump_json().encode() + b"\n")
+    result = Command("verify").invoke(shelf.run)
+    assert result.exit_code == 1
+    assert "not all of it stored yet" in result.stdout
+    assert f"records of {CHAIN}" in result.stdout
+    assert f"Store it from here with: convergebench run {shelf.run}" in result.stdout
+    with RunStore.open(shelf.run).writing("run"):
+        pass
+    assert Command("verify").told(shelf.run).endswith("sound\n")
+
+
+def test_verify_calls_sound_what_can_be_made_again_and_keeps_the_copy(
+    shelf: Shelf, tmp_path: Path
+) -> None:
+    """Scores, findings; and where a session is at work, it cannot tell at all."""
+    store, _ = begun(shelf, tmp_path)
+    with store.writing("run"):
+        found = verify(shelf.run)
+        assert found.sound
+        assert f"Do not delete the working copy {store.path}" in str(found)
+    assert verify(shelf.run).notes == []
+    (store.path / "findings.json").write_text("{}")
+    assert verify(shelf.run).sound
+    assert verify(shelf.run).notes == []
+    (store.path / "scores" / "1.parquet").write_bytes(b"hours of work")
+    found = verify(shelf.run)
+    assert (found.sound, found.unstored) == (True, [])
+    assert f"Do not delete the working copy {store.path}" in str(found)
 
 
 def test_a_session_for_another_purpose_leaves_the_mark(shelf: Shelf, tmp_path: Path) -> None:

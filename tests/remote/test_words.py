@@ -11,6 +11,7 @@ import pytest
 
 from convergebench.errors import ConvergeBenchError, SettingsError, StoreError
 from convergebench.frame import Frame
+from convergebench.remote import clouds
 from convergebench.remote.address import Address
 from convergebench.remote.bucket import Bucket
 from convergebench.store import RunStore
@@ -107,6 +108,42 @@ def test_nobody_at_the_endpoint(shelf: Shelf) -> None:
         in text
     )
     assert time.monotonic() - began < 60
+
+
+@pytest.mark.parametrize(
+    ("endpoint", "shown"),
+    [
+        ("http://127.0.0.1:9?token=HUSHHUSH", "http://127.0.0.1:9"),
+        ("http://127.0.0.1:9/a/HUSHHUSH#HUSHHUSH", "http://127.0.0.1:9"),
+        ("https://s3.example.org", "https://s3.example.org"),
+        ("http://[::1]:9000/HUSHHUSH", "http://[::1]:9000"),
+        ("http://HUSHHUSH:HUSHHUSH@127.0.0.1:9", ""),
+        ("http://HUSHHUSH:HUSH/HUSH@127.0.0.1:9", ""),
+        ("http://127.0.0.1:9;HUSHHUSH", ""),
+        ("http://127.0.0.1;token=HUSHHUSH", ""),
+        ("http://[HUSHHUSH", ""),
+        ("HUSHHUSH", ""),
+        ("", ""),
+    ],
+)
+def test_of_an_endpoint_the_server_alone_is_shown(
+    monkeypatch: pytest.MonkeyPatch, endpoint: str, shown: str
+) -> None:
+    monkeypatch.delenv("AWS_ENDPOINT_URL_S3", raising=False)
+    monkeypatch.setenv("AWS_ENDPOINT_URL", endpoint)
+    assert clouds.server() == shown
+    monkeypatch.setenv("AWS_ENDPOINT_URL_S3", endpoint)
+    monkeypatch.setenv("AWS_ENDPOINT_URL", "http://elsewhere")
+    assert clouds.server() == (shown if endpoint else "http://elsewhere")
+
+
+def test_a_token_in_an_endpoint_is_not_repeated(shelf: Shelf) -> None:
+    shelf.patch.setenv("AWS_ENDPOINT_URL", "http://127.0.0.1:9/?token=HUSHHUSH")
+    shelf.patch.setenv("CONVERGEBENCH_PATIENCE", "3")
+    code, text = said("status", shelf.run)
+    assert code == 2
+    assert "AWS_ENDPOINT_URL is http://127.0.0.1:9)" in text
+    assert "HUSHHUSH" not in text
 
 
 @pytest.mark.parametrize(

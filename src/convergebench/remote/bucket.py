@@ -2,9 +2,11 @@
 
 What the store cannot do now (503, "slow down", a broken connection) is tried again for
 `PATIENCE` seconds, after ever longer waits; what it will never do (no such bucket, no right, no
-credentials) is told at once. Every object is written whole or not at all. Once patience is at its
-end, everything else is tried a single time until something works again: a command whose store is
-down must not wait as often as it has things to tidy up.
+credentials) is told at once. A store that has never answered this command is given up much sooner:
+its address is likely to be wrong, and nothing is in flight that waiting would save. Every object is
+written whole or not at all. Once patience is at its end, everything else is tried a single time
+until something works again: a command whose store is down must not wait as often as it has things
+to tidy up.
 """
 
 from __future__ import annotations
@@ -25,14 +27,21 @@ from convergebench.errors import ConvergeBenchError, SettingsError, StoreError, 
 from convergebench.remote import clouds
 from convergebench.remote.address import LIBRARIES, Address
 from convergebench.remote.clouds import causes, code_of
+from convergebench.remote.telling import lasting
 
 PATIENCE: Final = "CONVERGEBENCH_PATIENCE"
 """The environment variable that says for how many seconds a store that is down is asked again."""
 USUAL_PATIENCE: Final = 300.0
+FIRST_PATIENCE: Final = 20.0
+"""Seconds for which a store is asked that has not answered anything yet."""
 LONGEST_WAIT: Final = 20.0
+ANSWERED: Final = "CONVERGEBENCH_CACHE_ANSWERED"
+"""The environment variable in which a command notes the buckets that have answered, for itself and
+its workers: a worker is in the middle of something. Begins as it does to be handed on by Ray."""
 
 T = TypeVar("T")
 
+_NOTING: Final = threading.Lock()
 _EXISTS: Final = ("PreconditionFailed", "412")
 _UNKNOWN: Final = ("NotImplemented", "501")
 
@@ -249,7 +258,7 @@ class Bucket:
             FileNotFoundError: There is no such object.
             StoreError: It will not, or could not for as long as our patience lasts.
         """
-        end = time.monotonic() + (0.0 if self._down else _patience())
+        begun, down, patience = time.monotonic(), self._down, self._patience()
         count = 0
         while True:
             count += 1
@@ -257,36 +266,62 @@ class Bucket:
                 self.traffic.requests += 1
             try:
                 done = do()
-                self._down = False
+                self._answers()
                 return done
             except FileNotFoundError as error:
-                self._down = False
+                self._answers()
                 if clouds.is_missing(error) or not self._is_there():
                     raise self._refused("there is no such bucket") from error
                 raise
             except Exception as error:  # libraries of clouds raise what they like
                 self._give_up_on(error)
                 wait = min(LONGEST_WAIT, 0.25 * 2.0**count) * random.uniform(0.5, 1.0)
-                if time.monotonic() + wait > end:
+                patience = self._patience()  # it may have answered another thread meanwhile
+                if down or time.monotonic() + wait > begun + patience:
                     self._down = True
                     raise StoreError(
                         f"{self.address} does not answer ({self._why(error)}), "
-                        f"{'1 try' if count == 1 else f'{count} tries'}. "
-                        "Whatever was received is kept on this machine: give the same command "
-                        "again when the store is back."
+                        f"{'1 try' if count == 1 else f'{count} tries'}. {self._advice()}"
                     ) from error
                 with self._lock:
                     self.traffic.repeated += 1
                 if count > 2:
-                    why = self._why(error)
-                    self.tell(f"{self.address} does not answer ({why}); next try in {wait:.0f} s")
+                    self.tell(
+                        f"{self.address} does not answer ({self._why(error)}); it is asked again "
+                        f"{lasting(patience)}"
+                    )
                 time.sleep(wait)
+
+    def _has_answered(self) -> bool:
+        """Whether it has answered this command, whichever of its processes and objects asked."""
+        return self._bucket in os.environ.get(ANSWERED, "").split()
+
+    def _answers(self) -> None:
+        self._down = False
+        with _NOTING:
+            if not self._has_answered():
+                os.environ[ANSWERED] = f"{os.environ.get(ANSWERED, '')} {self._bucket}".strip()
+
+    def _patience(self) -> float:
+        """Seconds for which it is asked again now."""
+        told = _patience()
+        return told if self._has_answered() else min(FIRST_PATIENCE, told)
+
+    def _advice(self) -> str:
+        """What to do when it does not answer."""
+        back = "give the same command again when the store is back."
+        if self._has_answered():
+            return f"Whatever was received is kept on this machine: {back}"
+        return f"It has not answered once: check the address and the endpoint, or {back}"
+
+    @property
+    def _bucket(self) -> str:
+        return f"{self.address.scheme}://{self.address.root.partition('/')[0]}"
 
     def _why(self, error: BaseException) -> str:
         """An error in a few words, and who was asked where the environment says who."""
-        endpoint = os.environ.get("AWS_ENDPOINT_URL_S3") or os.environ.get("AWS_ENDPOINT_URL", "")
-        named = self.address.scheme == "s3" and endpoint and "@" not in endpoint
-        return _words(error) + (f"; AWS_ENDPOINT_URL is {endpoint}" if named else "")
+        server = clouds.server() if self.address.scheme == "s3" else ""
+        return _words(error) + (f"; AWS_ENDPOINT_URL is {server}" if server else "")
 
     def _is_there(self) -> bool:
         """Whether there is the bucket; asked once, when something was not found in it."""

@@ -16,6 +16,7 @@ import warnings
 from functools import cache
 from importlib import import_module
 from typing import Any, Final
+from urllib.parse import urlsplit
 
 from convergebench.errors import SettingsError
 
@@ -128,6 +129,22 @@ def _azure(usual: dict[str, Any]) -> Any:
     with contextlib.suppress(AttributeError):
         files.service_client._config.retry_policy.total_retries = 0
     return files
+
+
+def server() -> str:
+    """The S3 server that the environment names, `scheme://host:port` and no more.
+
+    Empty where none is named, or where it cannot be told apart from a secret.
+    """
+    told = os.environ.get("AWS_ENDPOINT_URL_S3") or os.environ.get("AWS_ENDPOINT_URL", "")
+    try:
+        url = urlsplit(told)
+        port = f":{url.port}" if url.port is not None else ""
+    except ValueError:
+        return ""
+    host = url.netloc.removesuffix(port)
+    plain = re.fullmatch(r"[\w.-]+|\[[\da-f:.]+\]", host, re.ASCII | re.IGNORECASE)
+    return f"{url.scheme}://{host}{port}" if plain and "@" not in told else ""
 
 
 # -- what they say ------------------------------------------------------------------------------

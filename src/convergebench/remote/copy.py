@@ -25,7 +25,7 @@ from convergebench.disk import Holder, make_directory, replace_file
 from convergebench.errors import SettingsError, StoreBusy, StoreDamaged, StoreError
 from convergebench.frame import sha256
 from convergebench.remote.address import Address
-from convergebench.remote.bucket import PATIENCE, Bucket
+from convergebench.remote.bucket import Bucket
 from convergebench.remote.cache import FrameCache
 from convergebench.remote.lease import Lease, hold, holder, name_of
 from convergebench.remote.logs import PART, fetched, log_of
@@ -52,7 +52,7 @@ class WorkingCopy:
         self._cache = FrameCache(self.path / "cache")
         self._leases: list[Lease] = []
         self.bucket.guard = self._require
-        self.bucket.tell = Waits(f" (told once; {PATIENCE} says for how long it is asked again)")
+        self.bucket.tell = Waits(" (told once)")
         self._records = Records(self.bucket, self.path, self._restore_frame)
         self._stored: set[str] = set()
 
@@ -153,6 +153,13 @@ class WorkingCopy:
             notes = kept.read_text("utf-8").splitlines() + notes
             kept.unlink()
         return notes
+
+    def unstored(self) -> list[str]:
+        """The records that are here and were not stored when a reader last brought them up to date.
+
+        Not those of a session that is at work on this machine now.
+        """
+        return sorted(self._records.unstored())
 
     # -- writing ------------------------------------------------------------------------------
 

@@ -155,12 +155,12 @@ class Records:
                 stored = True
         elif log:
             note, stored = self._agree_on_log(name, parts, write)
-        elif not parts or (here and seen):
+        elif not parts or (here and seen and not self._is_stored(name)):
             if write and here:  # changed here, or never stored: a kill came in between
                 self._bucket.put(name, path.read_bytes())
             stored, tags = write or not here, []  # its tag is another now
             facts = before if seen and not write else None  # so that a writer sees it, too
-        else:
+        elif not (here and seen):
             with contextlib.suppress(FileNotFoundError):  # deleted since it was listed
                 self.place(name, self._bucket.get(name))
         if gone and here:
@@ -169,6 +169,13 @@ class Records:
         if stored and tags and path.exists():
             facts = [tags, *_facts(path)]
         return _Agreed(name, facts, note, stored)
+
+    def _is_stored(self, name: str) -> bool:
+        """Whether a file here is what is stored: one written anew with the same content is."""
+        try:
+            return self._bucket.get(name) == (self._path / name).read_bytes()
+        except FileNotFoundError:
+            return False
 
     def _agree_on_log(self, name: str, parts: dict[str, Object], write: bool) -> tuple[str, bool]:
         """A note, and whether all that is here is stored."""

@@ -19,6 +19,18 @@ def say(text: str) -> None:
         print(text, file=sys.stderr, flush=True)
 
 
+def lasting(seconds: float) -> str:
+    """For how long something is waited for, in words."""
+    if seconds >= 1e8:
+        return "without end"
+    if seconds < 60:
+        return f"for up to {seconds:.2g} s"
+    minutes, rest = divmod(round(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    parts = (hours, "h"), (minutes, "min"), (rest, "s")
+    return "for up to " + " ".join(f"{count} {unit}" for count, unit in parts if count)
+
+
 class Waits:
     """Says once that something is waited for, however often and by how many threads it is told.
 

@@ -67,6 +67,10 @@ class RunReader:
         if self._copy:
             self._copy.refresh()
 
+    def unstored_records(self) -> list[str]:
+        """The records of an address that were on this machine alone when it was refreshed."""
+        return self._copy.unstored() if self._copy else []
+
     @property
     def is_remote(self) -> bool:
         """Whether the run is on object storage."""
