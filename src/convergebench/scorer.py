@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from convergebench.comparisons import AGAINST, Wanted
-from convergebench.engines import open_engine
+from convergebench.engines import open_engine, require_engine
 from convergebench.errors import MetricUnavailable, SettingsError
 from convergebench.heartbeat import beating
 from convergebench.measure import Row
@@ -171,6 +171,7 @@ def score(
             raise SettingsError(
                 f"frames are compared with 'home', 'previous' or 'homecoming', got {word!r}"
             )
+    require_engine(engine, address)  # before anything is opened
     store = RunStore.open(directory)
     names, by_set = chosen(metrics or (DEFAULT_SET,))
     wanted = Wanted(tuple(against), by_set if registered is None else registered)
@@ -198,9 +199,12 @@ def score(
         try:
             # What a cluster takes to start is not in the pace; and whatever ends the loop ends the
             # workers before the lock and the engine are let go of.
-            with contextlib.closing(measured(hirer, work)) as pieces:
+            with contextlib.closing(measured(hirer, work, saver.save)) as pieces:
                 observe(_progress(work, result, "", 0))
                 for piece, at_it in pieces:
+                    if piece is None:
+                        saver.add(())
+                        continue
                     saver.add(_rows(piece, result))
                     observe(_progress(work, result, piece.problem, at_it))
             result.problems += _left(store, work, result)
@@ -268,7 +272,10 @@ def _left(store: RunStore, work: Work, result: ScoreResult) -> list[str]:
 
 
 class _Saver:
-    """Gathers rows and saves them now and then, so that a kill loses seconds, not hours."""
+    """Gathers rows and saves them now and then, so that a kill loses seconds, not hours.
+
+    To be called also while no rows come: those of before must not wait for the next.
+    """
 
     def __init__(self, store: RunStore) -> None:
         self._store = store

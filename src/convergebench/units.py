@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
@@ -134,10 +134,13 @@ def planned(
     return Work(jobs, scores, sum(len(keys) for keys in known.values()))
 
 
-def measured(engine: Engine, work: Work) -> Generator[tuple[Measured, int]]:
+def measured(
+    engine: Engine, work: Work, leaving: Callable[[], None]
+) -> Generator[tuple[Measured | None, int]]:
     """What is measured, as it comes, and how many are at it. The engine is there at the return.
 
-    To be closed, which ends the workers.
+    None every now and then while nothing comes. To be closed, which ends the workers; whatever the
+    end is, `leaving` is called before, because ending workers of a lost cluster may take a while.
 
     Never in this process: what it has loaded and set is not what a worker has, and would show in
     the last bits of some scores.
@@ -149,9 +152,12 @@ def measured(engine: Engine, work: Work) -> Generator[tuple[Measured, int]]:
         units = [part for unit, steps in todo for part in spread(unit, steps, parts)]
         jobs.append((trade, [UnitTask(trade.hello["place"], unit) for unit in units]))
 
-    def pieces() -> Generator[tuple[Measured, int]]:
+    def pieces() -> Generator[tuple[Measured | None, int]]:
         with Crew(engine, jobs) as crew:
-            for piece in crew.results():
-                yield piece, crew.alive
+            try:
+                for piece in crew.ticking():
+                    yield piece, crew.alive
+            finally:
+                leaving()
 
     return pieces()

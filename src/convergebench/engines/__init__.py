@@ -15,12 +15,15 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final, Protocol
 
+from convergebench.engines.address import sought
 from convergebench.errors import SettingsError, UnknownName
 from convergebench.resources import ONE_CORE, Resources
 
 NAMES: Final = ("local", "ray")
 DEATHS: Final = 3
 """How many workers a piece of work may kill before it is given up."""
+MOST_MEMORY: Final = 2.0**30
+"""GiB that no machine has, and that the system can still be told as a limit."""
 
 
 class WorkerDied(Exception):
@@ -110,10 +113,15 @@ def open_engine(
 
     Raises:
         UnknownName: No such engine.
-        SettingsError: An address without Ray.
+        SettingsError: An address without Ray, or what is none; memory that no machine has.
         EngineError: Ray is not installed, or the cluster cannot be reached.
     """
     require_engine(name, address)
+    if memory is not None and not 0 < memory < MOST_MEMORY:  # not a number is neither
+        raise SettingsError(
+            f"memory for workers is a number of GiB above 0, got {memory:g}. Leave it out for four "
+            "fifths of the machine."
+        )
     if name == "ray":
         from convergebench.engines.ray import RayEngine
 
@@ -124,8 +132,10 @@ def open_engine(
 
 
 def require_engine(name: str, address: str | None) -> None:
-    """Raise UnknownName or SettingsError where there is no such engine, or it has no address."""
+    """Raise UnknownName or SettingsError where there is no such engine, or no such address."""
     if name not in NAMES:
         raise UnknownName("engine", name, NAMES)
     if address is not None and name != "ray":
         raise SettingsError("an address is that of a Ray cluster: give --engine ray, too.")
+    if name == "ray":
+        sought(address)

@@ -24,6 +24,8 @@ from convergebench.errors import EngineError
 
 LOOK_EVERY: Final = 10.0
 """Seconds between two looks whether there is room for more hands."""
+TICK: Final = 1.0
+"""Seconds after which who waits for results is told that there are none."""
 R = TypeVar("R")
 R_co = TypeVar("R_co", covariant=True)
 
@@ -83,6 +85,7 @@ class Crew(Generic[R]):
         self._hands: set[Hand] = set()
         self._told: queue.SimpleQueue[tuple[R, ...] | BaseException | None] = queue.SimpleQueue()
         self._threads: list[threading.Thread] = []
+        self._looking: threading.Thread | None = None
 
     def __enter__(self) -> Self:
         return self
@@ -102,15 +105,21 @@ class Crew(Generic[R]):
 
     def results(self) -> Iterator[R]:
         """What the tasks tell, as it comes. Raises what a thread raised."""
+        return (told for told in self.ticking() if told is not None)
+
+    def ticking(self) -> Iterator[R | None]:
+        """The same, and None every now and then while nothing comes."""
         self._gather()
         looked = time.monotonic()
         while any(job.left for job in self._jobs) or not self._told.empty():
             if time.monotonic() - looked > LOOK_EVERY:
-                self._grow()
+                self._look()
                 looked = time.monotonic()
             try:
-                got = self._told.get(timeout=LOOK_EVERY)
+                got = self._told.get(timeout=TICK)
             except queue.Empty:
+                self._gather()  # there may be room for more now
+                yield None
                 continue
             if isinstance(got, BaseException):
                 raise got
@@ -126,6 +135,8 @@ class Crew(Generic[R]):
             hand.end()
         for thread in self._threads:
             thread.join()
+        if self._looking is not None:
+            self._looking.join()
 
     def _gather(self) -> None:
         """Start as many threads as there may be hands."""
@@ -137,8 +148,15 @@ class Crew(Generic[R]):
             self._threads.append(threading.Thread(target=self._serve, daemon=True))
             self._threads[-1].start()
 
+    def _look(self) -> None:
+        """Look for room for more hands, beside the work: who is asked may be long in answering."""
+        self._gather()
+        if self._looking is None or not self._looking.is_alive():
+            self._looking = threading.Thread(target=self._grow, daemon=True)
+            self._looking.start()
+
     def _grow(self) -> None:
-        """Take on more hands where machines have joined."""
+        """Want more hands where machines have joined."""
         for job in self._jobs:
             # What is wrong with the engine, the threads that hire will tell.
             with contextlib.suppress(Exception):
@@ -146,7 +164,6 @@ class Crew(Generic[R]):
                 with self._changed:
                     job.most = max(job.most, most)
                     self._changed.notify_all()
-        self._gather()
 
     # -- the threads --------------------------------------------------------------------------
 

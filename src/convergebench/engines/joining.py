@@ -2,47 +2,53 @@
 
 from __future__ import annotations
 
+import atexit
 import contextlib
 import logging
 import os
 import platform
 import re
 import signal
-import socket
+import sys
 import threading
 from collections.abc import Iterator, Mapping
 from types import FrameType
 from typing import Any, Final
 
+from convergebench.engines.address import Address
+from convergebench.engines.link import Link, knock
 from convergebench.errors import EngineError, scrub
 
-KNOCK: Final = 10.0
-"""Seconds that the head of a cluster has to take a connection."""
+HOURS: Final = 24 * 3600
+"""Seconds that Ray may wait for a head that is gone: longer than we do."""
+LEAVING: Final = 20.0
+"""Seconds that Ray has to take leave of a cluster."""
 DIED: Final = re.compile(r"Starting Ray client server failed|psutil\.(ZombieProcess|NoSuchProcess)")
 """What a head says when the process it started for a client died before it was there."""
 
 
-def join(ray: Any, address: str) -> None:
-    """Connect Ray to the cluster at that address, or start it here (`local`).
+def join(ray: Any, where: Address) -> Link:
+    """Connect Ray to the cluster at that address, or start it here; gives the way to its head.
 
     Raises:
         EngineError: Nobody is there, or does not let us in.
     """
     quiet: dict[str, Any] = {"log_to_driver": False, "logging_level": logging.ERROR}
-    if address == "local":
+    if where.text == "local":
         quiet["include_dashboard"] = False
+    else:
+        where = _found(where)
+        _knock(where)
+    # What Ray prints on the terminal of who asks it: the last words of a node that died, the state
+    # of its own parts. What matters of it is in our sentences.
+    ray._private.worker._worker_logs_enabled = False
+    logging.getLogger("ray").setLevel(logging.ERROR)  # a client does not do as it is told below
     try:
-        _knock(_found(address))
-    except (OSError, ValueError) as error:
-        raise EngineError(
-            f"there is no Ray cluster at {address} ({lines_of(error)}). Start one with `ray start "
-            "--head`, or leave the address out to start Ray on this machine."
-        ) from error
-    try:
-        with _own_signals():
-            _init(ray, address, quiet)
+        with _own_signals(), _own_streams():
+            _init(ray, where.text, quiet)
+            return link_to(ray, where.host_and_port if "://" in where.text else None)
     except Exception as error:  # ConnectionError, RuntimeError, ValueError, of grpc …
-        if address == "local":
+        if where.text == "local":
             raise EngineError(f"Ray cannot be started here ({lines_of(error)}).") from error
         remedy = (
             "Try again; and start its head with GRPC_ENABLE_FORK_SUPPORT=false in the environment, "
@@ -53,20 +59,88 @@ def join(ray: Any, address: str) -> None:
             f"Python {platform.python_version()}, as here."
         )
         raise EngineError(
-            f"the Ray cluster at {address} cannot be used ({lines_of(error)}). {remedy}"
+            f"the Ray cluster at {where.text} cannot be used ({lines_of(error)}). {remedy}"
         ) from error
 
 
-def _found(address: str) -> str:
+def link_to(ray: Any, client: tuple[str, int] | None) -> Link:
+    """The way to the head of the cluster that Ray is connected to; of a client, to its server."""
+    if client is not None or ray.util.client.ray.is_connected():
+        return Link(client)
+    return Link(Address(ray.get_runtime_context().gcs_address).host_and_port)
+
+
+def prepare(where: Address) -> None:
+    """Settings that Ray reads when it is loaded; what the user has set stays."""
+    # Ray would tell its makers that it is used; nobody here has agreed to that.
+    os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
+    os.environ.setdefault("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")
+    if where.text != "local":  # the processes of a Ray that starts here would take them over
+        # A minute after its head has gone Ray would end this process. We notice before, and must
+        # not be ended while we save.
+        os.environ.setdefault("RAY_gcs_rpc_server_reconnect_timeout_s", str(HOURS))
+
+
+def leave(ray: Any) -> None:
+    """Disconnect. Where the head is gone, too, which takes Ray some seconds."""
+    gone = threading.Thread(target=ray.shutdown, name="leaving", daemon=True)
+    gone.start()
+    gone.join(LEAVING)
+    if gone.is_alive():  # Python's own end would wait for it in vain
+        atexit.unregister(ray.shutdown)
+
+
+def _found(where: Address) -> Address:
     """Where `auto` leads, as Ray finds it: that may be a cluster that is long gone."""
-    told = os.environ.get("RAY_ADDRESS", "")
-    if address != "auto" or told:
-        return told if address == "auto" else address
+    if where.text != "auto":
+        return where
     try:
         from ray._private.services import canonicalize_bootstrap_address_or_die as found
     except ImportError:  # Ray keeps it to itself, and may move it
-        return address
-    return str(found(address))
+        return where
+    try:
+        return Address(str(found("auto")))
+    except ConnectionError as error:
+        raise EngineError(
+            "there is no Ray cluster at auto: none was found that was started on this machine. "
+            "Start one with `ray start --head`, or give HOST:PORT of one elsewhere; without an "
+            "address, Ray is started on this machine."
+        ) from error
+
+
+def _knock(where: Address) -> None:
+    """Raise EngineError where nobody listens: Ray would try for minutes, and hear no Ctrl-C."""
+    if where.host_and_port is None:
+        return
+    try:
+        knock(where.host_and_port)
+    except (OSError, ValueError) as error:
+        said, instead = ("", "leave the address out")
+        if where.by_variable:
+            said, instead = ", which RAY_ADDRESS names", "unset RAY_ADDRESS and give no address"
+        raise EngineError(
+            f"there is no Ray cluster at {where.text}{said} ({lines_of(error)}). Start one with "
+            f"`ray start --head`, or {instead} to start Ray on this machine."
+        ) from error
+
+
+@contextlib.contextmanager
+def _own_streams() -> Iterator[None]:
+    """Whatever stdout and stderr are stays what it is.
+
+    Ray has them wrapped by a library for colours, which resets those at the exit: where they lead
+    into a display that is drawn over itself, that is garbage after its end.
+    """
+    colours = sys.modules.get("colorama.initialise")
+    ours = colours is None or not colours.atexit_done
+    before = sys.stdout, sys.stderr
+    try:
+        yield
+    finally:
+        colours = sys.modules.get("colorama.initialise")
+        if ours and colours is not None:
+            sys.stdout, sys.stderr = before
+            atexit.unregister(colours.reset_all)
 
 
 @contextlib.contextmanager
@@ -100,13 +174,6 @@ def _own_signals() -> Iterator[None]:
         give_back()
         if heard:
             signal.raise_signal(heard[0])
-
-
-def _knock(address: str) -> None:
-    """Raise OSError where nobody listens, and what knows no way out: Ray would try for minutes."""
-    host, colon, port = address.removeprefix("ray://").rpartition(":")
-    if colon and port.isdecimal():
-        socket.create_connection((host.strip("[]"), int(port)), timeout=KNOCK).close()
 
 
 def _init(ray: Any, address: str, quiet: Mapping[str, Any]) -> None:

@@ -23,14 +23,20 @@ from importlib.util import find_spec
 from typing import Any, Final
 
 from convergebench.engines import Hand, Trade, WorkerDied
+from convergebench.engines.address import sought
 from convergebench.engines.host import ANSWER, END, REFUSED, Host, Message
-from convergebench.engines.joining import join, lines_of
+from convergebench.engines.joining import join, leave, lines_of, link_to, prepare
+from convergebench.engines.link import Link, lost
 from convergebench.engines.local import LocalEngine
 from convergebench.errors import EngineError, scrub
 from convergebench.resources import Resources
 
 PATIENCE: Final = 60.0
 """Seconds that the last machine with what a worker takes may be gone before the work ends."""
+ENDING: Final = 20.0
+"""Seconds that the cluster has to take note that a worker is to go."""
+LOOK: Final = 2.0
+"""Seconds after which who waits for an answer looks whether there is still a cluster."""
 SLICE: Final = 0.2
 """Seconds after which who waits for room looks whether it is still wanted."""
 SETTINGS: Final = re.compile(
@@ -88,7 +94,8 @@ class RayEngine:
         self._memory = int(memory * 2**30) if memory else None
         self._here = LocalEngine(workers, memory)
         self._ray: Any = None
-        self._ours = False
+        self._link = Link(None)
+        self._ours = self._started = False
         self._with_gpus = False
 
     def hands(self, trade: Trade, tasks: int) -> int:
@@ -118,7 +125,8 @@ class RayEngine:
             "paths": [path for path in sys.path if path],
             "defaults": settings(os.environ),
         }
-        with _reaching():
+
+        def place() -> Any:
             remote = self._ray.remote(Actor).options(
                 num_cpus=taken.cpus,
                 num_gpus=taken.gpus,
@@ -126,7 +134,10 @@ class RayEngine:
                 max_restarts=0,
                 max_task_retries=0,
             )
-            hand = RayHand(self._ray, remote.remote(json.dumps(told)))
+            return remote.remote(json.dumps(told))
+
+        with _reaching():
+            hand = RayHand(self._ray, self._link, self._link.ask(place))
         fitting = time.monotonic()
         try:
             while not hand.is_there(SLICE):
@@ -142,9 +153,14 @@ class RayEngine:
 
     def close(self) -> None:
         """Disconnect, and end a Ray that was started here."""
-        if self._ours:
+        self._link.close()
+        if not self._ours:
+            return
+        self._ours = False
+        if self._started:
             self._ray.shutdown()
-            self._ours = False
+        else:
+            leave(self._ray)
 
     # -- the cluster --------------------------------------------------------------------------
 
@@ -156,19 +172,20 @@ class RayEngine:
             # because machines come and go.
             self._with_gpus = any(node.get("GPU") for node in self._nodes())
         with _reaching():
-            return [node["Resources"] for node in self._ray.nodes() if node["Alive"]]
+            nodes = self._link.ask(self._ray.nodes)
+        return [node["Resources"] for node in nodes if node["Alive"]]
 
     def _connect(self) -> None:
-        # Ray would tell its makers that it is used; nobody here has agreed to that.
-        os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
-        os.environ.setdefault("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")
+        where = sought(self._address)
+        prepare(where)
         import ray
 
         self._ray = ray
         if ray.is_initialized():  # in a notebook; then it is not ours to end
+            self._link = link_to(ray, None)
             return
-        join(ray, self._address or ("auto" if os.environ.get("RAY_ADDRESS") else "local"))
-        self._ours = True
+        self._link = join(ray, where)
+        self._ours, self._started = True, where.text == "local"
 
     def _taken(self, trade: Trade) -> Resources:
         """What a worker takes here: the CPU where the cluster has no GPU.
@@ -213,13 +230,16 @@ class RayEngine:
 class RayHand:
     """An actor that works."""
 
-    def __init__(self, ray: Any, actor: Any) -> None:
+    def __init__(self, ray: Any, link: Link, actor: Any) -> None:
         self._ray = ray
+        self._link = link
         self._actor = actor
+        self._ended = False
         self._where = actor.where.remote()
 
     def is_there(self, seconds: float) -> bool:
         """Whether it is placed and ready, after waiting so long at most. Raises WorkerDied."""
+        self._link.check()
         with _reaching():
             done, _ = self._ray.wait([self._where], timeout=seconds)
         if done:
@@ -244,31 +264,35 @@ class RayHand:
 
     def end(self) -> None:
         """Kill it: it writes nothing, and so leaves nothing behind."""
-        try:
-            self._ray.kill(self._actor)
-        except Exception:  # it is gone, or the cluster is
-            return
+        if not self._ended:
+            self._ended = True
+            with contextlib.suppress(Exception):  # it is gone, or the cluster is
+                self._link.ask(lambda: self._ray.kill(self._actor), ENDING)
 
     def _got(self, call: Any) -> Any:
-        try:
-            with _reaching(self._ray.exceptions.RayError):
-                return self._ray.get(call)
-        except self._ray.exceptions.RayError as error:
-            raise WorkerDied(_cause(error)) from None
+        """What a call answers. Waits in slices: it may never answer where the cluster is lost."""
+        while True:
+            self._link.check()
+            try:
+                with _reaching(self._ray.exceptions.RayError):
+                    return self._ray.get(call, timeout=LOOK)
+            except self._ray.exceptions.GetTimeoutError:
+                if self._ended:
+                    raise WorkerDied("it was ended") from None
+            except self._ray.exceptions.RayError as error:
+                raise WorkerDied(_cause(error)) from None
 
 
 @contextlib.contextmanager
 def _reaching(*other: type[Exception]) -> Iterator[None]:
     """What Ray raises here, but for the others, means that the cluster cannot be reached."""
+    passed: tuple[type[Exception], ...] = (EngineError, *other)
     try:
         yield
-    except other:
+    except passed:
         raise
     except Exception as error:
-        raise EngineError(
-            f"the connection to the Ray cluster was lost ({lines_of(error)}). What was done is "
-            "saved; run the same command again when it is back."
-        ) from error
+        raise lost(lines_of(error)) from error
 
 
 def settings(environment: Mapping[str, str]) -> dict[str, str]:
