@@ -283,6 +283,14 @@ def test_two_ctrl_c_leave_the_terminal_as_it_was(tmp_path: Path) -> None:
     assert seen.rindex("\x1b[?25h") > seen.rindex("\x1b[?25l")
 
 
+def test_a_plan_that_is_stopped_says_nothing_of_what_was_stored(tmp_path: Path) -> None:
+    command = [*CB, "plan", "-e", "ref:noise", "--metrics", "fast"]
+    seen = drawn(command, {"TERM": "xterm"}, until="measuring", then="\x03")
+    assert seen.endswith("exit 130"), seen[-2000:]
+    assert "stored" not in seen
+    assert seen.rindex("\x1b[?25h") > seen.rindex("\x1b[?25l"), "the cursor is back"
+
+
 def test_status_watches_until_the_end_or_ctrl_c(tmp_path: Path) -> None:
     process = begun(tmp_path, walk(tmp_path, counting(tmp_path, 0.3), steps=60), 4)
     look = [*CB, "status", str(tmp_path / "run"), "--watch"]

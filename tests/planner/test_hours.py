@@ -6,7 +6,7 @@ import math
 
 import pytest
 
-from convergebench.planner.hours import Cost, Estimate, Scoring, ratio, span, total
+from convergebench.planner.hours import Cost, Estimate, Scoring, each, ratio, span, total
 from convergebench.planner.scoring import steps_text
 from convergebench.scorer import parse_steps
 
@@ -68,7 +68,7 @@ def test_sums_leave_out_what_was_not_measured_and_keep_devices_apart() -> None:
     text = str(told)
     assert "On 2 to 4 workers of one core each (as asked)" in text
     assert "On 1 worker of one GPU each (as asked): about 7.0 h." in text
-    assert "Not measured, and in no sum: d (90 scores). d: no weights" in text
+    assert "Not measured, and in no sum: d (90 scores).\nd: no weights\n" in text
     assert "6.0 h (5.5 to 6.5) instead of 13.0 h (12.0 to 14.0) (CPU)" in text
     assert "score --steps 0,1,5." in text
 
@@ -79,11 +79,58 @@ def test_sums_leave_out_what_was_not_measured_and_keep_devices_apart() -> None:
         (Estimate(100.0, 10.0), "100.0 h (90.0 to 110.0)"),
         (Estimate(1.0), "60.0 min"),
         (Estimate(0.01, 0.001), "36.0 s (32.4 to 39.6)"),
-        (Estimate(0.0), "0.000 s"),
+        (Estimate(111.1 / 3600, 3.1 / 3600), "1.9 min (1.8 to 1.9)"),
+        (Estimate(0.159 / 3600, 0.01 / 3600), "0.16 s (0.15 to 0.17)"),
+        (Estimate(1e-6), "< 0.01 s"),
+        (Estimate(0.0), "0 s"),
     ],
 )
 def test_hours_are_told_as_people_say_them(hours: Estimate, text: str) -> None:
     assert span(hours) == text
+
+
+@pytest.mark.parametrize(
+    ("seconds", "text"),
+    [
+        (Estimate(12.345, 1.2, 9), "12.3 ± 1.2 s"),
+        (Estimate(1234.5, 120.0, 9), "1,234 ± 120 s"),
+        (Estimate(0.011, 0.0023, 9), "11.0 ± 2.3 ms"),
+        (Estimate(9.36e-06, 2e-07, 9), "9.36 ± 0.20 µs"),
+        (Estimate(9.67e-07, 0.0, 9), "0.967 ± 0.0 µs"),
+        (Estimate(2.0, 0.0, 1), "2.00 ± ? s"),
+        (None, "–"),
+    ],
+)
+def test_seconds_are_told_without_powers_of_ten(seconds: Estimate | None, text: str) -> None:
+    assert each(seconds) == text
+
+
+def test_every_reason_is_told_once_and_weights_are_pulled_together() -> None:
+    told = scoring(
+        Cost("small", 3, 3, why="came out null: 32 pixels are too few"),
+        Cost("lpips", 1, 1, why="long", pull=("lpips-alex",)),
+        Cost("fid", 1, 1, why="torch: not installed"),
+        Cost("niqe", 1, 1, why="longer", pull=("niqe",)),
+        Cost("kid", 1, 1, why="torch: not installed"),
+    )
+    assert told.to_dict()["notes"][1:5] == [
+        "Not measured, and in no sum: small, lpips, fid, niqe, kid (7 scores).",
+        "lpips, niqe: weights are not here. Run `convergebench weights pull lpips-alex niqe`, or "
+        "name a folder that has them in CONVERGEBENCH_WEIGHTS.",
+        "small: came out null: 32 pixels are too few",
+        "fid, kid: torch: not installed",
+    ]
+
+
+def test_rows_without_work_are_not_shown() -> None:
+    done = scoring(Cost("a", 0, 0), Cost("b", 0, 0))
+    assert str(done) == (
+        "Scoring with --engine ray: 0 scores to make, 0 known before\n"
+        "Nothing is left to score, so nothing was measured."
+    )
+    assert len(done.to_dict()["metrics"]) == 2
+    some = scoring(Cost("a", 0, 0), Cost("b", 5, 5, Estimate(1.0), Estimate(1.0)))
+    assert [row[0] for row in some.table.rows] == ["b", "all, CPU"]
 
 
 @pytest.mark.parametrize(

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import re
+import time
 from pathlib import Path
 from typing import Any
 
@@ -137,7 +139,11 @@ def test_what_is_scored_is_not_counted_again(tmp_path: Path, table: dict[str, An
     run(tmp_path / "run", rounds=5)
     after = score(tmp_path / "run", ["psnr", "noise", "ssim"])
     assert told.scores == after.new
-    nothing = planned(tmp_path / "run", rounds=5, metrics=["psnr", "noise", "ssim"])
+    whole = plan(tmp_path / "run", rounds=5, metrics=["psnr", "noise", "ssim"])
+    assert [row[0] for row in whole.table.rows] == ["all"]
+    assert "nothing is left to run" in str(whole)
+    nothing = whole.scoring
+    assert nothing is not None
     assert (nothing.scores, nothing.known) == (0, before.new + after.new)
     assert nothing.to_dict()["notes"] == ["Nothing is left to score, so nothing was measured."]
     assert nothing.hours().mean == 0.0
@@ -226,7 +232,11 @@ def test_a_metric_of_known_cost(
     monkeypatch.setattr(clocking, "open_metric", lambda name: LiftedMetric(spec, work))
     chain = RunStore.open(tmp_path / "run").chains()[0]
     unit = Unit(chain.key.id, ("burning",), Wanted(), (1, 2, 3), (), frozenset())
-    told = clocking.clocked(tmp_path / "run", [unit], 9.0, lambda: now)
+    expected: list[float] = []
+    told = clocking.clocked(
+        tmp_path / "run", [unit], 9.0, lambda: now, wall=lambda: now, loaded=expected.append
+    )
+    assert expected == [9.0]
     samples = told["metrics"]["burning"]
     assert samples == [(0.75, 3)] * 12
     found = ratio(samples)
@@ -265,10 +275,39 @@ def test_an_unknown_engine_or_metric_is_refused(table: dict[str, Any]) -> None:
         plan(table, metrics=["psnrr"])
 
 
-def test_without_metrics_or_ray_no_scoring_is_planned(table: dict[str, Any]) -> None:
+@pytest.mark.usefixtures("counted")
+def test_without_metrics_or_an_engine_no_scoring_is_planned(table: dict[str, Any]) -> None:
     assert plan(table).scoring is None
-    assert plan(table, engine="local").scoring is None
     assert "scoring" not in plan(table).to_dict()
+    assert "psnr" in by_metric(planned(table, engine="local"))  # the set fast
+
+
+def test_a_calibration_says_how_long_it_takes_while_it_does(
+    table: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(calibration, "SECONDS", 3.0)
+    monkeypatch.setattr(calibration, "TICK", 0.2)
+    seen: list[tuple[float, float, str]] = []
+    begun = time.monotonic()
+    planned(table, metrics=["noise"], calibrating=lambda *told: seen.append(told))
+    took = time.monotonic() - begun
+    taken, wholes, texts = zip(*seen, strict=True)
+    assert list(taken) == sorted(taken)
+    assert list(dict.fromkeys(texts)) == ["drawing a source at 32×32", "loading noise",
+                                          "measuring noise", ""]  # fmt: skip
+    measuring = [n for n, text in enumerate(texts) if text == "measuring noise"]
+    assert len(measuring) >= 5, "it goes on telling"
+    assert wholes[measuring[0]] == pytest.approx(taken[-1], abs=2), "what is announced holds"
+    assert wholes[-1] == taken[-1] <= took
+
+
+def test_what_hangs_is_given_up(table: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(calibration, "SECONDS", 60.0)
+    monkeypatch.setattr(calibration, "PATIENCE", 0.5)
+    begun = time.monotonic()
+    (cost, *_) = planned(table, metrics=["noise"]).costs
+    assert cost.why == "its process died"
+    assert time.monotonic() - begun < 30
 
 
 def test_command_line(tmp_path: Path) -> None:
@@ -290,7 +329,8 @@ def test_command_line(tmp_path: Path) -> None:
     hours = told["devices"]["cpu"]["hours"]["mean"]
     assert hours == pytest.approx(psnr["hours"]["mean"] + decoding["hours"]["mean"])
     assert told["devices"]["cpu"]["wall_hours"]["mean"] >= hours / 8
-    assert "calibrating: 1 of 1" in done.stderr
+    assert "measuring will take about 4 s" in done.stderr
+    assert re.search(r"calibrating, seconds: (\d+) of \1$", done.stderr, re.MULTILINE)
     text = CliRunner().invoke(app, [*words, "--metrics", "psnr"]).stdout
     assert "Scoring with --engine local" in text
     assert text.startswith("Plan for suite tiny")
@@ -309,7 +349,7 @@ def test_a_presets_own_metrics_are_the_default() -> None:
     ("words", "told"),
     [
         (["--engine", "dask"], "no engine called 'dask'"),
-        (["--workers", "3"], "workers are for scoring: say which metrics, or --engine ray"),
+        (["--workers", "3"], "workers are for scoring: say which metrics, or --engine, too"),
         (["--address", "auto"], "an address is that of a Ray cluster: give --engine ray, too."),
         (["--metrics", "psnr", "--address", "auto"], "give --engine ray, too."),
     ],

@@ -9,6 +9,8 @@ import typer
 
 from convergebench.cli import options as o
 from convergebench.cli.output import display, show
+from convergebench.cli.watching import looking
+from convergebench.progress import duration
 
 EXAMPLES = (
     "Examples:  convergebench plan -e ref:jpeg --rounds 10   ·   "
@@ -48,7 +50,7 @@ def plan(
             "--engine",
             metavar="local|ray",
             help="Say also what scoring will take with it, measured here for a minute or so. "
-            "(default: local, with --metrics)",
+            "(default: local, where --metrics is given; else nothing of scoring)",
         ),
     ] = None,
     address: Annotated[
@@ -65,8 +67,8 @@ def plan(
         typer.Option(
             "--metrics",
             metavar="SET",
-            help="What will be scored: sets or names, with commas between. (default: the "
-            "preset's; else fast)",
+            help="Say also what scoring these will take: sets or names, with commas between. "
+            "(default, with --engine: the preset's; else fast)",
         ),
     ] = None,
     workers: Annotated[
@@ -81,17 +83,20 @@ def plan(
     json: o.Json = False,
 ) -> None:
     """Say what a run would do: calls, dollars, time, disk. Calls no editor, writes nothing."""
-    from convergebench import planner
-
     names, sparse = _measured(metrics, preset)
-    scoring = engine == "ray" or metrics is not None
-    with display("planning") as shown:
+    scoring = engine is not None or metrics is not None
+    begun = False
+    with looking(), display("planning") as shown:
+        from convergebench import planner
 
-        def calibrating(done: int, total: int, text: str) -> None:
-            if done == 0:
-                shown.begin("calibrating")
-            # Each takes a while, also where no bar is drawn: say what is being measured.
-            shown.update(done, total, text, event=text)
+        def calibrating(done: float, total: float, text: str) -> None:
+            nonlocal begun
+            event = ""
+            if not begun:
+                begun = True
+                shown.begin("calibrating, seconds")
+                event = f"{text}; measuring will take about {duration(total)}"
+            shown.update(round(done), round(total), text, event)
 
         planned = planner.plan(
             run,

@@ -281,6 +281,15 @@ def watching(title: str, log: Log | None = None) -> Iterator[Watch]:
 
 
 @contextlib.contextmanager
+def looking() -> Iterator[None]:
+    """What only looks ends at Ctrl-C without a word: there is nothing to keep or to resume."""
+    try:
+        yield
+    except Stopped:
+        raise typer.Exit(130) from None
+
+
+@contextlib.contextmanager
 def logging(command: str, run: Path | str, asked: bool) -> Iterator[Log | None]:
     """A JSON log of a command, if one was asked for; its errors are told there."""
     if not asked:

@@ -40,27 +40,27 @@ def plan(
     workers: int | None = None,
     address: str | None = None,
     observe: Callable[[int, int], None] | None = None,
-    calibrating: Callable[[int, int, str], None] | None = None,
+    calibrating: Callable[[float, float, str], None] | None = None,
     **overrides: Any,
 ) -> Plan:
     """What `run` with the same arguments would do. Calls no editor and writes nothing.
 
-    With `metrics`, or with the engine `ray`, also what scoring will take, in `Plan.scoring`: the
+    With `metrics` or `engine`, also what scoring will take, in `Plan.scoring`: the
     scores that are missing, times what each takes in a short calibration on this machine.
 
     Args:
         directory: A run directory, to see what is left to do. May also be what `config` may be.
         config: A run.toml, a table or a RunSpec.
         retry_failed: Whether chains that ended in `failed` go on.
-        engine: What will score: `local` or `ray`.
+        engine: What will score: `local` or `ray`; `local` by default, where metrics are given.
         metrics: Names of metrics, or of sets of them; the set `fast` by default.
         sparse: Slow metrics, scored only at the steps that the trial compares.
         workers: How many score at once. By default as many as the cluster at `address`, or this
             machine, has room for.
         address: Of a Ray cluster.
         observe: Told how many sources have been looked at, and how many there are.
-        calibrating: Told how many groups of metrics were measured, how many there are, and which
-            is next.
+        calibrating: Told every second for how many seconds was measured, how many it will be, and
+            what is being done.
         **overrides: Single settings, named as in run.toml.
 
     Raises:
@@ -69,9 +69,9 @@ def plan(
         EngineError: The cluster cannot be asked.
     """
     require_engine(engine or "local", address)
-    scored = engine == "ray" or metrics is not None
+    scored = engine is not None or metrics is not None
     if workers and not scored:
-        raise SettingsError("workers are for scoring: say which metrics, or --engine ray, too.")
+        raise SettingsError("workers are for scoring: say which metrics, or --engine, too.")
     if isinstance(directory, RunSpec | Mapping):
         directory, config = None, directory
     job = prepare(place_of(directory) if directory else None, as_config(config), **overrides)

@@ -10,12 +10,16 @@ made once, as in scoring, and told with the first of them that needs it.
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
+import queue
 import random
 import subprocess
 import sys
-from collections.abc import Sequence
+import threading
+import time
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -44,8 +48,15 @@ STRETCHES: Final = 24
 """How many chains (or floors) stretches are taken from."""
 STRETCH: Final = 4
 """Steps of a stretch: frames next to each other share what was made of the one before."""
+LOADING: Final = 4.0
+"""Seconds that starting a process and loading metrics is taken to be until it is known."""
 PATIENCE: Final = 900.0
 """Seconds after which a calibration is given up: something hangs."""
+TICK: Final = 1.0
+"""Seconds after which is told how long it will still take."""
+
+Tell = Callable[[float, str], None]
+"""Told how many seconds a calibration will still take, and what it does."""
 
 
 @dataclass(frozen=True)
@@ -150,11 +161,22 @@ def _unit(
 
 
 def calibrate(
-    store: RunStore, group: Group, units: Sequence[Unit], picture: FrameRef, copy: FrameRef
+    store: RunStore,
+    group: Group,
+    units: Sequence[Unit],
+    picture: FrameRef,
+    copy: FrameRef,
+    tell: Tell = lambda _left, _text: None,
 ) -> Timing:
     """Measure a group in a process of its own; where that dies, its metrics one by one."""
     names = tuple(group.specs)
-    timing = _ask(store, units, picture, copy)
+    hello: dict[str, Any] = {
+        "path": store.anywhere,
+        "sys_path": sys.path,
+        "pictures": [ref.model_dump(mode="json") for ref in (picture, copy)],
+        "registering": bool(group.registered.whole),
+    }
+    timing = _ask(hello, units, tell)
     if timing is not None:
         return timing
     if len(names) == 1:
@@ -162,7 +184,7 @@ def calibrate(
     merged = Timing()
     for name in names:
         own = [replace(unit, metrics=(name,)) for unit in units if name in unit.metrics]
-        one = _ask(store, own, picture, copy) or Timing(why={name: "its process died"})
+        one = _ask(hello, own, tell) or Timing(why={name: "its process died"})
         merged.metrics.update(one.metrics)
         merged.why.update(one.why)
         merged.decoding.extend(one.decoding)
@@ -176,9 +198,18 @@ def budget(metrics: int) -> float:
     return min(MOST_SECONDS, SECONDS * metrics)
 
 
-def _ask(
-    store: RunStore, units: Sequence[Unit], picture: FrameRef, copy: FrameRef
-) -> Timing | None:
+def expected(metrics: int) -> float:
+    """Seconds that measuring so many metrics together is likely to take in all."""
+    return LOADING + budget(metrics)
+
+
+def together(names: Sequence[str]) -> str:
+    """Metrics in a few words."""
+    return names[0] if len(names) == 1 else f"{len(names)} metrics together"
+
+
+def _ask(hello: Mapping[str, Any], units: Sequence[Unit], tell: Tell) -> Timing | None:
+    """What a process measures of these units, or None where it dies or hangs."""
     process = subprocess.Popen(
         [sys.executable, "-m", "convergebench.planner.clocking"],
         stdin=subprocess.PIPE,
@@ -186,28 +217,53 @@ def _ask(
         start_new_session=True,  # Ctrl-C is the driver's business
         env={**os.environ, "OPENBLAS_NUM_THREADS": "1"},  # as workers have it
     )
-    names = {name for unit in units for name in unit.metrics}
-    hello: dict[str, Any] = {
-        "path": store.anywhere,
-        "sys_path": sys.path,
-        "units": [unit.to_json() for unit in units],
-        "pictures": [ref.model_dump(mode="json") for ref in (picture, copy)],
-        "seconds": budget(len(names)),
-    }
+    names = sorted({name for unit in units for name in unit.metrics})
+    whole = {**hello, "units": [u.to_json() for u in units], "seconds": budget(len(names))}
     try:
-        told, _ = process.communicate(json.dumps(hello).encode(), timeout=PATIENCE)
-    except subprocess.TimeoutExpired:
-        return None
+        answer = _heard(process, json.dumps(whole).encode() + b"\n", names, tell)
     finally:
         end_group(process)
         for pipe in (process.stdin, process.stdout):
             if pipe is not None:
-                pipe.close()
-    if process.returncode != 0 or not told:
+                with contextlib.suppress(OSError):  # what it did not read is still to be flushed
+                    pipe.close()
+    if answer is None:
         return None
-    answer = json.loads(told)
     answer["metrics"] = {
         name: [(seconds, scores) for seconds, scores in each]
         for name, each in answer["metrics"].items()
     }
     return Timing(**answer)
+
+
+def _heard(
+    process: subprocess.Popen[bytes], hello: bytes, names: Sequence[str], tell: Tell
+) -> dict[str, Any] | None:
+    """What a process answers in the end, or None; until then is told how long it will be."""
+    said: queue.Queue[bytes] = queue.Queue()
+
+    def talk() -> None:
+        with contextlib.suppress(OSError, ValueError):  # it died, or was ended
+            if process.stdin is not None:
+                process.stdin.write(hello)
+                process.stdin.close()
+            for line in process.stdout or ():
+                said.put(line)
+        said.put(b"")
+
+    threading.Thread(target=talk, name="calibration", daemon=True).start()
+    begun = time.monotonic()
+    doing, ready = "loading", begun + expected(len(names))
+    while (now := time.monotonic()) - begun < PATIENCE:
+        tell(max(TICK, ready - now), f"{doing} {together(names)}")
+        try:
+            line = said.get(timeout=TICK)
+        except queue.Empty:
+            if doing == "loading":  # what comes after it takes no less for that
+                ready = max(ready, time.monotonic() + budget(len(names)))
+            continue
+        answer = json.loads(line) if line.endswith(b"\n") else {}
+        if "loaded" not in answer:
+            return answer or None
+        doing, ready = "measuring", time.monotonic() + answer["loaded"]
+    return None

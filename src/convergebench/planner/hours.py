@@ -85,6 +85,7 @@ class Cost:
         loading: Seconds until a worker can begin; None where it was not measured alone.
         device: Whose hours they are: `cpu` (of one core) or `gpu`.
         why: Why it was not measured.
+        pull: What `weights pull` brings, where nothing else is lacking.
         metric: Whether it is a metric.
         workers: How many measure it at once.
     """
@@ -98,6 +99,7 @@ class Cost:
     loading: float | None = None
     device: str = "cpu"
     why: str = ""
+    pull: tuple[str, ...] = ()
     metric: bool = True
     workers: int = 1
 
@@ -155,15 +157,15 @@ class Scoring:
 
     def hours(self, device: str = "cpu", *, study: bool = False) -> Estimate:
         """Hours of one core, or of a GPU, for all that was measured."""
-        each = (c.study_hours if study else c.hours for c in self.costs if c.device == device)
-        return total(hours for hours in each if hours)
+        every = (c.study_hours if study else c.hours for c in self.costs if c.device == device)
+        return total(hours for hours in every if hours)
 
     def wall(self, device: str = "cpu", *, study: bool = False) -> Estimate:
         """Hours until all workers are done, each of which loads every metric once."""
         mine = [cost for cost in self.costs if cost.device == device]
         loading = sum(cost.loading or 0.0 for cost in mine if cost.scores)
-        each = ((c.study_hours if study else c.hours, c.workers) for c in mine)
-        spread = total(hours.times(1 / workers) for hours, workers in each if hours)
+        every = ((c.study_hours if study else c.hours, c.workers) for c in mine)
+        spread = total(hours.times(1 / workers) for hours, workers in every if hours)
         return Estimate(spread.mean + loading / 3600, spread.half, spread.repeats)
 
     @property
@@ -177,11 +179,12 @@ class Scoring:
             (
                 cost.name,
                 cost.scores,
-                _seconds(cost.seconds) if not cost.why else "not measured",
+                each(cost.seconds) if not cost.why else "not measured",
                 span(cost.hours) if cost.hours else "–",
                 "–" if cost.loading is None else f"{cost.loading:.1f} s",
             )
             for cost in self.costs
+            if cost.scores or cost.why
         ]
         for device in self._devices:
             made = [c.scores for c in self.costs if c.metric and c.hours and c.device == device]
@@ -190,7 +193,7 @@ class Scoring:
             f"Scoring with --engine {self.engine}: {counted(self.scores, 'score')} to make, "
             f"{self.known:,} known before"
         )
-        columns = ("metric", "scores", "seconds each", "machine time (95 %)", "loading")
+        columns = ("metric", "scores", "time each (95 %)", "machine time (95 %)", "loading")
         return Table(title, columns, rows, self._told)
 
     @property
@@ -203,7 +206,8 @@ class Scoring:
             f"Measured on this machine, one core, at {width}×{height}; metrics that share frames "
             "together, and what they share with the first that needs it. Intervals: Student's t "
             "over repeats of this calibration; another machine takes what it takes. Starting "
-            "workers, reading records and saving rows come on top: half of a short job."
+            "workers, reading records and saving rows come on top: of a job of a minute or less "
+            "that may be as much again, of a long one it is little."
             if measured
             else "Nothing of what is left can be measured here."
         ]
@@ -222,12 +226,11 @@ class Scoring:
             )
         left = [cost for cost in self.costs if cost.why]
         if left:
-            names = ", ".join(cost.name for cost in left)
             count = sum(cost.scores for cost in left)
             notes.append(
-                f"Not measured, and in no sum: {names} ({counted(count, 'score')}). "
-                f"{left[0].name}: {left[0].why}"
+                f"Not measured, and in no sum: {_names(left)} ({counted(count, 'score')})."
             )
+            notes += _reasons(left)
         notes += [*self._saved(), *self.notes]
         return notes
 
@@ -246,7 +249,8 @@ class Scoring:
         ]
 
     def __str__(self) -> str:
-        return str(self.table)
+        table = self.table
+        return str(table) if table.rows else "\n".join([table.title, *table.notes])
 
     def _repr_html_(self) -> str:
         return self.table._repr_html_()
@@ -277,24 +281,61 @@ class Scoring:
         }
 
 
+def _names(costs: Iterable[Cost]) -> str:
+    return ", ".join(cost.name for cost in costs)
+
+
+def _reasons(costs: Sequence[Cost]) -> list[str]:
+    """Why these were not measured, each reason once, and one command for all that it remedies."""
+    found = []
+    if pulled := [cost for cost in costs if cost.pull]:
+        sets = " ".join(dict.fromkeys(name for cost in pulled for name in cost.pull))
+        found.append(
+            f"{_names(pulled)}: weights are not here. Run `convergebench weights pull {sets}`, or "
+            "name a folder that has them in CONVERGEBENCH_WEIGHTS."
+        )
+    others: dict[str, list[Cost]] = {}
+    for cost in costs:
+        if not cost.pull:
+            others.setdefault(cost.why, []).append(cost)
+    return [*found, *(f"{_names(some)}: {why}" for why, some in others.items())]
+
+
 def span(hours: Estimate) -> str:
     """Hours as people say them, with the interval where it is known and shows."""
+    seconds = hours.mean * 3600
+    if seconds < 0.01:
+        return "< 0.01 s" if seconds > 0 else "0 s"
     unit, name, digits = next(
         (unit, name, digits)
         for least, unit, name, digits in (
-            (2.0, 1.0, "h", 1),
-            (2 / 60, 1 / 60, "min", 1),
-            (2 / 3600, 1 / 3600, "s", 1),
-            (0.0, 1 / 3600, "s", 3),
+            (7200, 3600, "h", 1),
+            (60, 60, "min", 1),
+            (1, 1, "s", 1),
+            (0, 1, "s", 2),
         )
-        if hours.mean >= least
+        if seconds >= least
     )
-    mean, low, high = (f"{x / unit:,.{digits}f}" for x in (hours.mean, hours.low, hours.high))
+    mean, low, high = (
+        f"{x / unit * 3600:,.{digits}f}" for x in (hours.mean, hours.low, hours.high)
+    )
     return f"{mean} {name}" if low == high else f"{mean} {name} ({low} to {high})"
 
 
-def _seconds(estimate: Estimate | None) -> str:
-    if estimate is None:
+def each(seconds: Estimate | None) -> str:
+    """Seconds of one score as people say them: `11 ± 2.3 ms`."""
+    if seconds is None:
         return "–"
-    error = "?" if estimate.repeats == 1 else f"{estimate.half:.2g}"
-    return f"{estimate.mean:.3g} ± {error}"
+    unit, name = next(
+        found
+        for found in ((1.0, "s"), (1e-3, "ms"), (1e-6, "µs"))
+        if seconds.mean >= found[0] or found[0] == 1e-6
+    )
+    error = "?" if seconds.repeats == 1 else _plain(seconds.half / unit, 2)
+    return f"{_plain(seconds.mean / unit, 3)} ± {error} {name}"
+
+
+def _plain(value: float, digits: int) -> str:
+    """A number to so many digits, and never as a power of ten."""
+    power = math.floor(math.log10(value)) if value > 0 else 0
+    return f"{value:,.{max(0, digits - 1 - power)}f}"

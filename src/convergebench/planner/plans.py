@@ -120,6 +120,7 @@ class Plan:
                 _size(r.disk),
             )
             for r in self.rows
+            if self.calls  # else all of them would be zeros
         ]
         total = (
             "all",
@@ -150,8 +151,9 @@ class Plan:
             for r in self.rows
             if r.spec.caveats and r.calls
         ]
+        end = "" if self.calls else ": nothing is left to run"
         return Table(
-            f"Plan for suite {self.suite}",
+            f"Plan for suite {self.suite}{end}",
             ("editor", "chains", "calls to make", "done", "dollars", "time", "disk"),
             [*rows, total],
             notes,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import tempfile
+import time
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -16,7 +17,7 @@ from convergebench.engines import open_engine, require_engine
 from convergebench.errors import ConvergeBenchError
 from convergebench.metric import MetricSpec
 from convergebench.metrics.sets import DEFAULT_SET, chosen
-from convergebench.planner.calibration import Timing, budget, calibrate, scratch_run, stretches
+from convergebench.planner.calibration import Timing, calibrate, expected, scratch_run, stretches
 from convergebench.planner.future import Size, future_chains, future_sources
 from convergebench.planner.hours import Cost, Estimate, Scoring, ratio
 from convergebench.planner.job import Job
@@ -32,8 +33,8 @@ from convergebench.planner.workload import (
 from convergebench.registry import lacking, metric_spec
 from convergebench.units import MANY, trades_of
 
-Observe = Callable[[int, int, str], None]
-"""Told how many groups of metrics were measured, how many there are, and which is next."""
+Observe = Callable[[float, float, str], None]
+"""Told for how many seconds was measured, how many it will be as far as is known, and what."""
 
 
 @dataclass(frozen=True)
@@ -150,25 +151,39 @@ def _costs(
     size: Size,
     observe: Observe | None,
 ) -> list[Cost]:
-    tell = observe or (lambda _done, _total, _text: None)
+    begun = time.monotonic()
+
+    def tell(left: float, text: str) -> None:
+        if observe is not None:
+            taken = time.monotonic() - begun
+            observe(taken, taken + left, text)
+
     rows, shared = list[Cost](), list[tuple[Group, Timing]]()
     with tempfile.TemporaryDirectory(prefix="convergebench-plan-") as scratch:
         busy = [group for group in groups if _left(group, why).specs]
-        tell(0, len(busy), f"drawing a source at {size[0]}×{size[1]}" if busy else "")
+        ahead = [expected(len(_left(group, why).specs)) for group in busy]
+        if busy:
+            tell(sum(ahead), f"drawing a source at {size[0]}×{size[1]}")
         origin = job.origin(_likest(sources, size))[0] if busy else None
         for number, group in enumerate(groups):
             timing = Timing()
             if group in busy and origin is not None:
-                left = _left(group, why)
-                tell(busy.index(group), len(busy), _announced(left))
+                left, after = _left(group, why), sum(ahead[busy.index(group) + 1 :])
                 place = Path(scratch) / str(number)
                 store, source, copies = scratch_run(place, job.suite, job.size, origin, size)
                 timing = calibrate(
-                    store, left, stretches(store, left, source, copies), source, copies[0]
+                    store,
+                    left,
+                    stretches(store, left, source, copies),
+                    source,
+                    copies[0],
+                    # Called before the next turn of this loop, so `after` is this turn's.
+                    lambda seconds, text: tell(seconds + after, text),  # noqa: B023
                 )
-                tell(busy.index(group) + 1, len(busy), "")
                 shared.append((group, timing))
             rows += [_cost(group, name, timing, size, why[name]) for name in group.specs]
+        if busy:
+            tell(0.0, "")
     decoded = _beside("(decoding pictures)", [(g.decoded, t.decoding) for g, t in shared], size)
     moved = _beside("(registration)", [(g.registered, t.registering) for g, t in shared], size)
     most = max(workers.values(), default=1)
@@ -176,28 +191,29 @@ def _costs(
     return [*rows, *(replace(row, workers=most) for row in (*decoded, *moved))]
 
 
-def _announced(group: Group) -> str:
-    names, seconds = list(group.specs), budget(len(group.specs))
-    told = names[0] if len(names) == 1 else f"{len(names)} metrics together"
-    return f"{told}, about {seconds:.0f} s after loading"
-
-
 def _left(group: Group, why: Mapping[str, str]) -> Group:
     """The group without the metrics that cannot be measured here, or have nothing left to do."""
     scores = group.scores
     specs = {n: s for n, s in group.specs.items() if not why[n] and scores[n].whole.total()}
     pieces = [piece for piece in group.pieces if piece.metrics & specs.keys()]
-    return Group(specs, group.wanted, pieces=pieces)
+    return Group(specs, group.wanted, registered=group.registered, pieces=pieces)
 
 
 def _unusable(spec: MetricSpec) -> str:
     """Why a metric cannot be measured now, or nothing. A served one is not asked: it may cost."""
     lacks = lacking(spec.needs)
     if lacks:
-        return lacks[0].remedy
+        return " ".join(lack.remedy for lack in lacks)
     if spec.needs.settings or spec.resources is None:
         return "it is served by a model elsewhere, which is not asked for a plan"
     return ""
+
+
+def _pulled(spec: MetricSpec) -> tuple[str, ...]:
+    """The sets of weights that a metric lacks, where it lacks nothing else and they can be had."""
+    lacks = [(lack.what.removeprefix("weights "), lack.remedy) for lack in lacking(spec.needs)]
+    mended = all(f"`convergebench weights pull {name}`" in remedy for name, remedy in lacks)
+    return tuple(name for name, _ in lacks) if mended else ()
 
 
 def _likest(sources: Mapping[str, Size], size: Size) -> str:
@@ -211,7 +227,8 @@ def _cost(group: Group, name: str, timing: Timing, size: Size, why: str) -> Cost
     scores, study = amount.whole.total(), amount.study.total()
     if seconds is None:
         told = (why or timing.why.get(name) or "no sample of it was met") if scores else ""
-        return Cost(name, scores, study, why=told)
+        pull = _pulled(group.specs[name]) if why and told else ()
+        return Cost(name, scores, study, why=told, pull=pull)
     return Cost(
         name,
         scores,
