@@ -213,6 +213,39 @@ def test_a_run_killed_at_a_write_loses_no_money(
     assert killed_at(shelf, tmp_path, how, numbers) == numbers[-1]
 
 
+KILLED_AT = """
+import json, sys
+from tests.remote.killed import _dies_at
+from convergebench.runner import run
+_dies_at(int(sys.argv[3]), "before")
+run(sys.argv[1], json.loads(sys.argv[2]))
+"""
+
+
+@pytest.mark.parametrize("number", [4, 5, 6, 7])
+def test_after_a_kill_verify_names_what_is_here_alone(
+    shelf: Shelf, tmp_path: Path, number: int
+) -> None:
+    """Compared with what the store has, byte for byte: no more and no less."""
+    suite, log = write_suite(tmp_path / "suite", size=16), tmp_path / "log"
+    told = table(suite, f"shop,log={log},script=")
+    words = [sys.executable, "-c", KILLED_AT, shelf.run, json.dumps(told), str(number)]
+    assert subprocess.run(words, capture_output=True, timeout=200).returncode == 9
+    copy, there = shelf.copy(), set(shelf.names())
+    files = [copy / "ledger.jsonl", *copy.glob("chains/??/*"), *copy.glob("frames/??/*")]
+    names = [p.relative_to(copy).as_posix() for p in files if p.exists()]
+    alone = {n for n in names if n not in there or shelf.get(n) != (copy / n).read_bytes()}
+    assert alone, "it was killed before a write"
+    found = verify(shelf.run)
+    assert not found.sound
+    said = {text.removeprefix("records of ").split()[0] for text in found.unstored}
+    # A frame may be here before the record that would name it.
+    assert said >= {name for name in alone if not name.startswith("frames/")}
+    assert said <= alone | {"sessions.jsonl"}
+    assert run(shelf.run, told).complete
+    check_books(shelf.run, log)
+
+
 @pytest.mark.slow
 @pytest.mark.timeout(1800)
 @pytest.mark.parametrize("how", ["before", "after"])

@@ -288,7 +288,7 @@ class Bucket:
                 if count > 2:
                     self.tell(
                         f"{self.address} does not answer ({self._why(error)}); it is asked again "
-                        f"{lasting(patience)}"
+                        f"{lasting(patience)}, next try in {wait:.0f} s"
                     )
                 time.sleep(wait)
 
