@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from convergebench import scorer, units
+from convergebench.engines.crew import Crew
 from convergebench.errors import StoreError
 from convergebench.runner import run
 from convergebench.scorer import ScoreProgress, score
@@ -60,3 +61,43 @@ def test_what_run_adds_meanwhile_is_left_to_the_next_command(
     assert result.problems == []
     monkeypatch.undo()
     assert score(tmp_path / "run", ["psnr"]).new > 0
+
+
+def test_rows_are_saved_while_none_come(
+    begun: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A frozen cluster must not keep the last rows from the disk until it thaws."""
+    measured = units.measured
+    seen: list[tuple[int, int]] = []
+
+    def freezing(*words: Any) -> Iterator[Any]:
+        height = 0
+        for piece, at_it in measured(*words):
+            monkeypatch.setattr(scorer, "SAVE_EVERY", 3600.0)
+            yield piece, at_it
+            if piece is not None:
+                height += len(piece.rows)
+                monkeypatch.setattr(scorer, "SAVE_EVERY", 0.0)
+                yield None, at_it
+                seen.append((height, RunStore.open(tmp_path / "run").scores().height))
+
+    monkeypatch.setattr(scorer, "measured", freezing)
+    assert score(tmp_path / "run", ["psnr"]).new > 0
+    assert seen
+    assert all(came == saved for came, saved in seen)
+
+
+def test_what_was_done_is_saved_before_the_workers_are_ended(
+    begun: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Workers of a cluster that is lost may take long to end, or for ever."""
+    heights: list[int] = []
+    dismiss = Crew.dismiss
+
+    def dismissed(crew: Crew[Any]) -> None:
+        heights.append(RunStore.open(tmp_path / "run").scores().height)
+        dismiss(crew)
+
+    monkeypatch.setattr(Crew, "dismiss", dismissed)
+    result = score(tmp_path / "run", ["psnr"])
+    assert heights == [result.new]

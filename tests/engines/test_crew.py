@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
 import threading
@@ -13,13 +14,17 @@ from pathlib import Path
 
 import pytest
 
-from convergebench.engines import DEATHS, Trade, WorkerDied, open_engine
+from convergebench.engines import DEATHS, Trade, WorkerDied, open_engine, require_engine
+from convergebench.engines import crew as crew_module
+from convergebench.engines.address import Address, sought
 from convergebench.engines.crew import Crew
 from convergebench.engines.local import LocalEngine, LocalHand, machine_memory
 from convergebench.errors import EngineError, SettingsError, UnknownName
 from convergebench.resources import Resources
+from convergebench.runner import run
 from tests.conftest import ROOT
 from tests.engines.workers import Task
+from tests.support.runs import write_suite
 
 OBEDIENT = "tests.engines.workers:Obedient"
 
@@ -258,6 +263,134 @@ def test_unknown_engines_and_addresses_without_ray_are_refused() -> None:
         open_engine("rai")
     with pytest.raises(SettingsError, match="give --engine ray, too"):
         open_engine("local", "auto")
+
+
+@pytest.mark.parametrize(
+    ("said", "taken"),
+    [
+        ("auto", "auto"),
+        ("head:6379", "head:6379"),
+        ("10.0.0.1:6379/", "10.0.0.1:6379"),
+        ("ray://head.example.org:10001/", "ray://head.example.org:10001"),
+        ("[::1]:6379", "[::1]:6379"),
+        ("ray://[fe80::1]:10001", "ray://[fe80::1]:10001"),
+    ],
+)
+def test_addresses_of_clusters(said: str, taken: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("RAY_ADDRESS", raising=False)
+    assert sought(said).text == taken
+    require_engine("ray", said)
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "ray://",
+        "ray://head",
+        "127.0.0.1",
+        "http://127.0.0.1:8265",
+        "head:0",
+        "head:65536",
+        "local",
+        "::1:6379",
+        "ray://head:10001/path",
+        "head:6379,head:6380",
+        "s3://head:1",
+        "head:port",
+    ],
+)
+def test_what_is_no_address_is_refused_before_anything_starts(said: str) -> None:
+    with pytest.raises(SettingsError) as told:
+        open_engine("ray", said)
+    assert re.fullmatch(
+        r"the address of the Ray cluster is HOST:PORT, usually HOST:6379, or ray://HOST:PORT, "
+        rf"usually ray://HOST:10001, or auto; got '{re.escape(said)}'\.",
+        str(told.value),
+    )
+
+
+def test_a_password_in_an_address_is_not_repeated(tmp_path: Path) -> None:
+    with pytest.raises(SettingsError, match="has an '@' in it") as told:
+        open_engine("ray", "ray://user:hunter2@host:1")
+    assert "hunter2" not in str(told.value)
+    suite = write_suite(tmp_path / "suite", sources=1)
+    run(tmp_path / "run", {"suite": str(suite), "editors": ["ref:noise"]}, steps=1, controls=False)
+    command = [sys.executable, "-m", "convergebench", "score", str(tmp_path / "run"), "--log-json"]
+    done = subprocess.run(
+        [*command, "--engine", "ray", "--address", "ray://user:hunter2@host:1"],
+        capture_output=True,
+        text=True,
+        cwd=ROOT,
+        check=False,
+    )
+    assert done.returncode == 2
+    assert "has an '@' in it" in done.stderr
+    assert "hunter2" not in done.stdout + done.stderr
+    for path in (tmp_path / "run").rglob("*"):
+        assert not path.is_file() or b"hunter2" not in path.read_bytes()
+
+
+@pytest.mark.parametrize("said", ["", "  "])
+def test_an_empty_address_does_not_start_ray_here(said: str) -> None:
+    with pytest.raises(SettingsError, match="is empty: is a shell variable unset"):
+        open_engine("ray", said)
+
+
+def test_the_address_in_the_environment_is_checked_like_any(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("RAY_ADDRESS", "head:6379/")
+    assert sought(None) == sought("auto") == Address("head:6379", by_variable=True)
+    assert sought("other:1") == Address("other:1")
+    monkeypatch.setenv("RAY_ADDRESS", "ray://user:hunter2@host:1")
+    with pytest.raises(SettingsError, match="RAY_ADDRESS has an '@'") as told:
+        require_engine("ray", None)
+    assert "hunter2" not in str(told.value)
+    monkeypatch.setenv("RAY_ADDRESS", "http://head:8265")
+    with pytest.raises(SettingsError, match=r"RAY_ADDRESS is HOST:PORT.*'http://head:8265'"):
+        require_engine("ray", "auto")
+    require_engine("ray", "head:6379")  # then it is not asked
+    monkeypatch.setenv("RAY_ADDRESS", "")
+    assert sought(None) == Address("local")
+
+
+@pytest.mark.parametrize("name", ["local", "ray"])
+@pytest.mark.parametrize("memory", [float("inf"), float("nan"), 0.0, -1.0, 1e300])
+def test_memory_that_no_machine_has_is_one_sentence(name: str, memory: float) -> None:
+    with pytest.raises(
+        SettingsError, match=f"a number of GiB above 0, got {memory:g}".replace("+", ".")
+    ):
+        open_engine(name, memory=memory)
+
+
+class Silent(Shared):
+    """Nothing is known of room for more while somebody works: who asks waits."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.asked, self.answer = 0, threading.Event()
+
+    def hands(self, trade: Trade, tasks: int) -> int:
+        self.asked += 1
+        if self.asked > 1:
+            self.answer.wait(60)
+        return 1
+
+
+def test_who_waits_for_results_is_told_that_there_are_none(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Also while the engine does not answer."""
+    monkeypatch.setattr(crew_module, "LOOK_EVERY", 0.0)
+    monkeypatch.setattr(crew_module, "TICK", 0.05)
+    machine = Silent()
+    monkeypatch.setattr(Echo, "ask", lambda _self, task: machine.answer.wait(60) and iter([task]))
+    with Crew(machine, [(Trade("a core"), [Task("echo x")])]) as crew:
+        ticks = crew.ticking()
+        assert [next(ticks) for _ in range(5)] == [None] * 5
+        assert machine.asked == 2
+        machine.answer.set()
+        assert [told for told in ticks if told is not None] == [("echo x", "echo x")]
 
 
 def test_without_ray_there_is_one_sentence_that_says_how_to_get_it(

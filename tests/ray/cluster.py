@@ -90,6 +90,12 @@ class Cluster:
         """The pids of the raylets that run."""
         return [pid for pid, command in self._processes() if command[0].endswith("/raylet")]
 
+    def kill_head(self) -> None:
+        """Kill what knows the cluster, as a power cut would; the raylets and their workers live."""
+        for pid, command in self._processes():
+            if command[0].endswith("/gcs_server"):
+                os.kill(pid, signal.SIGKILL)
+
     def kill(self, raylet: int) -> None:
         """Kill a raylet as a power cut would, and wait until its workers have noticed."""
         os.kill(raylet, signal.SIGKILL)

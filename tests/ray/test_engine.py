@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import os
+import pty
+import re
 import signal
 import subprocess
 import sys
@@ -20,6 +23,8 @@ from convergebench.engines.ray import RayEngine
 from convergebench.errors import EngineError
 from convergebench.resources import Resources
 from convergebench.runner import run
+from convergebench.store import RunStore
+from convergebench.verifier import verify
 from tests.conftest import ROOT
 from tests.ray.cluster import Cluster, free_port
 from tests.support.runs import write_suite
@@ -120,25 +125,43 @@ def test_an_address_that_ray_remembers_is_knocked_at(monkeypatch: pytest.MonkeyP
     for address in ("auto", None):
         hirer = RayEngine(address)
         with pytest.raises(
-            EngineError, match=r"there is no Ray cluster at auto \(.*refused\)\. St"
+            EngineError,
+            match=rf"no Ray cluster at {gone}, which RAY_ADDRESS names \(.*refused\)\. .* unset "
+            "RAY_ADDRESS and give no address to start Ray on this machine",
         ):
             hirer.hands(Trade(OBEDIENT), 1)
+    with pytest.raises(EngineError, match=rf"at {gone} \(.*refused\)\. .* leave the address out"):
+        RayEngine(gone).hands(Trade(OBEDIENT), 1)
     assert time.monotonic() - began < 60
 
 
-def test_who_lacks_the_token_is_told_of_tokens(cluster: Cluster) -> None:
+def test_auto_where_nothing_was_started_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    def none(_address: str) -> str:
+        raise ConnectionError("Could not find any running Ray instance.")
+
+    monkeypatch.delenv("RAY_ADDRESS", raising=False)
+    monkeypatch.setattr("ray._private.services.canonicalize_bootstrap_address_or_die", none)
+    with pytest.raises(EngineError, match="at auto: none was found that was started on this mach"):
+        RayEngine("auto").hands(Trade(OBEDIENT), 1)
+
+
+@pytest.mark.parametrize(
+    "wrong", [{"RAY_AUTH_MODE": "disabled"}, {"RAY_AUTH_TOKEN": "no-such-token" * 4}]
+)
+def test_who_lacks_the_token_is_told_of_tokens(cluster: Cluster, wrong: dict[str, str]) -> None:
     code = LOST.partition("hand = ")[0].replace("hirer.hands(trade, 1)", CAUGHT)
     done = subprocess.run(
         [sys.executable, "-c", code, cluster.address],
         capture_output=True,
         text=True,
         cwd=ROOT,
-        env={**os.environ, "RAY_AUTH_MODE": "disabled"},
+        env={**os.environ, **wrong},
         check=True,
         timeout=300,
     )
-    assert f"the Ray cluster at {cluster.address} cannot be used (" in done.stdout
+    assert f"the Ray cluster at {cluster.address} cannot be used (InvalidAuthToken" in done.stdout
     assert "If it asks for a token, set RAY_AUTH_MODE=token here, too" in done.stdout
+    assert done.stderr == ""
 
 
 CAUGHT = """
@@ -182,34 +205,135 @@ def test_a_server_that_dies_while_it_starts_is_started_again(
         assert hirer.hands(trade, 100) == 2
 
 
-def test_sigterm_saves_what_was_scored(cluster: Cluster, tmp_path: Path) -> None:
+def walked(tmp_path: Path, steps: int) -> Path:
     suite = write_suite(tmp_path / "suite", size=64)
-    table = {"suite": str(suite), "editors": ["ref:noise"], "steps": 60}
+    table = {"suite": str(suite), "editors": ["ref:noise"], "steps": steps}
     run(tmp_path / "run", table, controls=False)
-    command = [sys.executable, "-m", "convergebench", "score", str(tmp_path / "run")]
-    command += ["-m", "slow-mean", "--engine", "ray", "--address", cluster.address, "--json"]
+    return tmp_path / "run"
+
+
+def scoring(path: Path, address: str, *more: str) -> subprocess.Popen[str]:
+    """`convergebench score`, with two workers in the middle of it."""
+    command = [sys.executable, "-m", "convergebench", "score", str(path), "-m", "slow-mean"]
+    command += ["--engine", "ray", "--address", address, *more]
+    return begun(command, path / "status" / "score.json")
+
+
+def begun(command: list[str], status: Path) -> subprocess.Popen[str]:
     process = subprocess.Popen(
         command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=ROOT
     )
-    status = tmp_path / "run" / "status" / "score.json"
     end = time.monotonic() + 90
-    while not (status.exists() and '"workers": 2' in status.read_text()):
+    while not (status.exists() and (now := json.loads(status.read_text())["progress"])["done"] > 9):
+        assert process.poll() is None, process.communicate()
         assert time.monotonic() < end
         time.sleep(0.2)
-    time.sleep(3)
+    assert now["workers"] == 2
+    return process
+
+
+LOST_TELLS = (
+    r"the connection to the Ray cluster was lost \(.+\)\. What was done is saved; run the same "
+    r"command again when it is back\."
+)
+
+
+@pytest.mark.parametrize("how", ["address", "client_address"])
+def test_a_head_that_dies_ends_the_command_with_a_sentence(tmp_path: Path, how: str) -> None:
+    """Ray itself would end the process after a minute, with the rows that are not saved yet."""
+    path = walked(tmp_path, 150)
+    with Cluster() as mortal:
+        mortal.add()
+        process = scoring(path, getattr(mortal, how), "--log-json")
+        before = json.loads((path / "status" / "score.json").read_text())["progress"]["done"]
+        mortal.kill_head()
+        began = time.monotonic()
+        _, told = process.communicate(timeout=150)
+        assert time.monotonic() - began < 55
+    assert process.returncode == 2, told
+    events = [json.loads(line) for line in told.splitlines()]
+    assert {event["event"] for event in events} == {"start", "progress", "error"}, told
+    last = events[-1]
+    assert last["event"] == "error"
+    assert re.fullmatch(LOST_TELLS, last["text"])
+    store = RunStore.open(path)
+    assert store.scores().height >= before
+    assert store.scores().height == events[-2]["done"]
+    assert not (path / "score.lock").read_text()
+
+
+def test_a_head_that_dies_ends_a_run_with_a_sentence(tmp_path: Path) -> None:
+    suite = write_suite(tmp_path / "suite")
+    command = [sys.executable, "-m", "convergebench", "run", str(tmp_path / "run")]
+    command += ["--suite", str(suite), "-e", "grainy", "--rounds", "100", "--no-controls"]
+    with Cluster() as mortal:
+        mortal.add()
+        command += ["--engine", "ray", "--address", mortal.address]
+        process = begun(command, tmp_path / "run" / "status" / "run.json")
+        mortal.kill_head()
+        began = time.monotonic()
+        _, told = process.communicate(timeout=150)
+        assert time.monotonic() - began < 55
+    assert process.returncode == 2, told
+    assert re.search(LOST_TELLS, told)
+    assert "Traceback" not in told
+    assert not verify(tmp_path / "run").defects
+
+
+def test_a_raylet_that_dies_leaves_no_lines_of_ray_on_the_terminal(
+    cluster: Cluster, tmp_path: Path
+) -> None:
+    path = walked(tmp_path, 30)
+    third = cluster.add()
+    process = scoring(path, cluster.address, "--workers", "2")
+    cluster.kill(third)
+    out, told = process.communicate(timeout=200)
+    assert process.returncode == 0, told
+    assert "0 null" in told
+    # Told about five seconds after the death, while the work goes on.
+    foreign = [line for line in told.splitlines() if not line.startswith("scoring: ")]
+    assert foreign == []
+    assert "raylet" not in out
+
+
+def test_sigterm_saves_what_was_scored(cluster: Cluster, tmp_path: Path) -> None:
+    path = walked(tmp_path, 60)
+    process = scoring(path, cluster.address, "--json")
     process.send_signal(signal.SIGTERM)
     _, told = process.communicate(timeout=60)
     assert process.returncode == 130, told
     assert "convergebench: stopped. Whatever was stored is kept" in told
-    assert list((tmp_path / "run" / "scores").glob("part-*.parquet"))
+    assert list((path / "scores").glob("part-*.parquet"))
+
+
+def test_a_terminal_is_left_without_garbage(tmp_path: Path) -> None:
+    """Ray's colours were reset at the exit, through a display that had ended."""
+    path = walked(tmp_path, 2)
+    command = [sys.executable, "-m", "convergebench", "score", str(path), "-m", "slow-mean"]
+    environment = {name: text for name, text in os.environ.items() if name != "RAY_ADDRESS"}
+    ours, theirs = pty.openpty()
+    process = subprocess.Popen(
+        [*command, "--engine", "ray", "--workers", "1"],
+        stdin=theirs,
+        stdout=theirs,
+        stderr=theirs,
+        cwd=ROOT,
+        env={**environment, "TERM": "xterm"},
+    )
+    os.close(theirs)
+    shown = b""
+    with contextlib.suppress(OSError):  # who wrote has gone
+        while more := os.read(ours, 1 << 16):
+            shown += more
+    os.close(ours)
+    assert process.wait(60) == 0
+    assert shown.endswith(b"Metrics: slow-mean\r\n"), shown[-300:]
 
 
 @pytest.mark.parametrize("seen", ["gcs_server", "raylet"])
 def test_ctrl_c_while_ray_starts_is_a_stop(tmp_path: Path, seen: str) -> None:
-    suite = write_suite(tmp_path / "suite", size=64)
-    table = {"suite": str(suite), "editors": ["ref:noise"], "steps": 1}
-    run(tmp_path / "run", table, controls=False)
-    command = [sys.executable, "-m", "convergebench", "score", str(tmp_path / "run")]
+    path = walked(tmp_path, 1)
+    command = [sys.executable, "-m", "convergebench", "score", str(path)]
     process = subprocess.Popen(
         [*command, "--engine", "ray", "--workers", "1"],
         stderr=subprocess.PIPE,
@@ -227,7 +351,7 @@ def test_ctrl_c_while_ray_starts_is_a_stop(tmp_path: Path, seen: str) -> None:
     assert process.returncode == 130, told
     assert told.endswith("give the same command again.\n")
     assert "ignored" not in told
-    assert not list((tmp_path / "run" / "scores").glob("*.parquet"))
+    assert not list((path / "scores").glob("*.parquet"))
 
 
 def children(pid: int) -> list[str]:

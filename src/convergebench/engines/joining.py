@@ -16,7 +16,7 @@ from types import FrameType
 from typing import Any, Final
 
 from convergebench.engines.address import Address
-from convergebench.engines.link import Link, knock
+from convergebench.engines.link import KNOCK, Link, knock
 from convergebench.errors import EngineError, scrub
 
 HOURS: Final = 24 * 3600
@@ -45,6 +45,7 @@ def join(ray: Any, where: Address) -> Link:
     logging.getLogger("ray").setLevel(logging.ERROR)  # a client does not do as it is told below
     try:
         with _own_signals(), _own_streams():
+            _ask_for_leave(where)
             _init(ray, where.text, quiet)
             return link_to(ray, where.host_and_port if "://" in where.text else None)
     except Exception as error:  # ConnectionError, RuntimeError, ValueError, of grpc …
@@ -122,6 +123,28 @@ def _knock(where: Address) -> None:
             f"there is no Ray cluster at {where.text}{said} ({lines_of(error)}). Start one with "
             f"`ray start --head`, or {instead} to start Ray on this machine."
         ) from error
+
+
+def _ask_for_leave(where: Address) -> None:
+    """Raise ConnectionError where our token is not the cluster's.
+
+    Ray would try twenty times, and print a line of its own about each.
+    """
+    if where.host_and_port is None or "://" in where.text:
+        return
+    try:
+        from ray._private.grpc_utils import grpc, init_grpc_channel
+        from ray.core.generated import gcs_service_pb2, gcs_service_pb2_grpc
+
+        with init_grpc_channel(where.text) as channel:
+            asked = gcs_service_pb2_grpc.NodeInfoGcsServiceStub(channel).GetClusterId
+            try:
+                asked(gcs_service_pb2.GetClusterIdRequest(), timeout=KNOCK)
+            except grpc.RpcError as error:
+                if error.code() == grpc.StatusCode.UNAUTHENTICATED:
+                    raise ConnectionError(error.details()) from None
+    except (ImportError, AttributeError, TypeError):  # Ray keeps it to itself, and may change it
+        return
 
 
 @contextlib.contextmanager
