@@ -39,10 +39,8 @@ def join(ray: Any, where: Address) -> Link:
     else:
         where = _found(where)
         _knock(where)
-    # What Ray prints on the terminal of who asks it: the last words of a node that died, the state
-    # of its own parts. What matters of it is in our sentences.
-    ray._private.worker._worker_logs_enabled = False
     logging.getLogger("ray").setLevel(logging.ERROR)  # a client does not do as it is told below
+    _prints(ray, False)
     try:
         with _own_signals(), _own_streams():
             _ask_for_leave(where)
@@ -82,13 +80,27 @@ def prepare(where: Address) -> None:
         os.environ.setdefault("RAY_gcs_rpc_server_reconnect_timeout_s", str(HOURS))
 
 
-def leave(ray: Any) -> None:
-    """Disconnect. Where the head is gone, too, which takes Ray some seconds."""
-    gone = threading.Thread(target=ray.shutdown, name="leaving", daemon=True)
-    gone.start()
-    gone.join(LEAVING)
-    if gone.is_alive():  # Python's own end would wait for it in vain
-        atexit.unregister(ray.shutdown)
+def leave(ray: Any, *, started: bool) -> None:
+    """Disconnect, also where the head is gone, which takes Ray some seconds; end what is ours."""
+    if started:
+        ray.shutdown()
+    else:
+        leaving = threading.Thread(target=ray.shutdown, name="leaving", daemon=True)
+        leaving.start()
+        leaving.join(LEAVING)
+        if leaving.is_alive():  # Python's own end would wait for it in vain
+            atexit.unregister(ray.shutdown)
+    _prints(ray, True)
+
+
+def _prints(ray: Any, whether: bool) -> None:
+    """Whether Ray prints on the terminal what its parts tell.
+
+    Those are the last words of a node that died, and the state of all that was in it, dozens of
+    lines. What matters is in our sentences.
+    """
+    with contextlib.suppress(AttributeError):  # Ray keeps it to itself, and may move it
+        ray._private.worker._worker_logs_enabled = whether
 
 
 def _found(where: Address) -> Address:

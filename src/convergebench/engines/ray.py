@@ -154,13 +154,9 @@ class RayEngine:
     def close(self) -> None:
         """Disconnect, and end a Ray that was started here."""
         self._link.close()
-        if not self._ours:
-            return
-        self._ours = False
-        if self._started:
-            self._ray.shutdown()
-        else:
-            leave(self._ray)
+        if self._ours:
+            self._ours = False
+            leave(self._ray, started=self._started)
 
     # -- the cluster --------------------------------------------------------------------------
 
