@@ -11,7 +11,7 @@ import math
 import os
 import time
 from collections import OrderedDict
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final
 
@@ -33,6 +33,9 @@ if TYPE_CHECKING:
 
 BATCH_PIXELS: Final = 8_000_000
 """Metrics that measure several frames at once get about so many pixels, so memory stays bounded."""
+FEW: Final = 8
+FEW_PIXELS: Final = 1 << 18
+"""All others get a few small frames at once (the processor's caches like that), or a larger one."""
 EVERY: Final = 1.0
 """Seconds after which rows are told: what a worker has not told is lost with it."""
 
@@ -140,7 +143,7 @@ class Measurer:
         return [
             row
             for metric, item in self._missing(unit)
-            for row in _score(unit.chain, [(metric, item, NoScore(reason))])
+            for row in _score(unit.chain, metric, [(item, NoScore(reason))])
         ]
 
     def _missing(self, unit: Unit) -> list[tuple[Metric, Comparison]]:
@@ -175,7 +178,7 @@ class Measurer:
         needed = {i.earlier: step for step in sorted(todo) for _, i in todo[step]}
         # What later frames are compared with: the frame before and the last homecoming.
         recent: dict[int, Picture | NoScore] = {}
-        waiting = [_Waiting(unit.chain, metric, unit.careful) for metric in metrics]
+        waiting = {id(metric): _Waiting(unit.chain, metric, unit.careful) for metric in metrics}
         rows: list[Row] = []
         told = time.monotonic()
         for step in sorted(todo):
@@ -188,15 +191,15 @@ class Measurer:
                 kind = (item.against, item.home)
                 if kind not in pairs:
                     pairs[kind] = self._pair(chain, item, frame, recent, homes)
-                waiting[metrics.index(metric)].add(item, _limited(pairs[kind], item))
+                waiting[id(metric)].add(item, _limited(pairs[kind], item))
             recent[step] = frame
             recent = {n: kept for n, kept in recent.items() if needed.get(n, 0) > step}
-            for each in waiting:
+            for each in waiting.values():
                 rows += each.scored(frame)
             if rows and (unit.careful or time.monotonic() - told > EVERY):
                 yield rows
                 rows, told = [], time.monotonic()
-        for each in waiting:
+        for each in waiting.values():
             rows += each.rest()
         yield rows
 
@@ -262,38 +265,42 @@ class Measurer:
                 view = home
             else:
                 view = frame if isinstance(frame, NoScore) else _view(frame, home)
-            yield list(_score(unit.chain, [(metric, item, view) for metric, item in wanted]))
+            yield [
+                row for metric, item in wanted for row in _score(unit.chain, metric, [(item, view)])
+            ]
 
     def _source(self, name: str) -> FrameRef:
         return FrameRef.model_validate(self._origins[name][0])
 
 
 class _Waiting:
-    """What a metric has still to measure of a chain: one frame, or as many as it likes at once."""
+    """What a metric has still to measure of a chain, until there is enough to be worth it."""
 
     def __init__(self, chain: str, metric: Metric, careful: bool) -> None:
         self._chain = chain
         self._metric = metric
-        self._together = 1 if careful else together(metric)
-        self._batch: list[tuple[Metric, Comparison, StepView | NoScore]] = []
+        asked = together(metric)
+        self._most = 1 if careful else asked or FEW
+        self._most_pixels = BATCH_PIXELS if asked else FEW_PIXELS
+        self._batch: list[tuple[Comparison, StepView | NoScore]] = []
         self._frames = self._pixels = 0
 
     def add(self, item: Comparison, view: StepView | NoScore) -> None:
         """One more comparison of the frame that is at hand."""
-        self._batch.append((self._metric, item, view))
+        self._batch.append((item, view))
 
     def scored(self, frame: Picture | NoScore) -> list[Row]:
         """The rows, once there is enough for them; to be called after each frame."""
         self._frames += 1
         self._pixels += frame.pixels.size // 3 if isinstance(frame, Picture) else 0
-        enough = self._frames >= self._together or self._pixels >= BATCH_PIXELS
+        enough = self._frames >= self._most or self._pixels >= self._most_pixels
         return self.rest() if enough else []
 
     def rest(self) -> list[Row]:
         """The rows of all that waits."""
         batch, self._batch = self._batch, []
         self._frames = self._pixels = 0
-        return list(_score(self._chain, batch))
+        return _score(self._chain, self._metric, batch) if batch else []
 
 
 def _moved(picture: Picture | NoScore, home: Home | None) -> Picture | NoScore:
@@ -349,21 +356,19 @@ def _mask(boxes: Iterable[Box], width: int, height: int) -> NDArray[np.bool_]:
     return mask
 
 
-def _score(chain: str, batch: list[tuple[Metric, Comparison, StepView | NoScore]]) -> Iterator[Row]:
-    """Score a batch, metric by metric; what cannot be measured becomes null with its reason."""
-    metrics = {id(metric): metric for metric, _, _ in batch}
-    for metric in metrics.values():
-        mine = [(item, view) for m, item, view in batch if m is metric]
-        views = [view for _, view in mine if isinstance(view, StepView)]
-        values = iter(_values(metric.score, views))
-        for item, view in mine:
-            value = view if isinstance(view, NoScore) else next(values)
-            version = row_version(metric.spec, item.where)
-            head = (chain, item.step, metric.spec.name, version, item.against, item.where)
-            if isinstance(value, NoScore):
-                yield (*head, None, value.reason)
-            else:
-                yield (*head, value, metric.spec.remark(value))
+def _score(
+    chain: str, metric: Metric, batch: Sequence[tuple[Comparison, StepView | NoScore]]
+) -> list[Row]:
+    """Score what a metric was given; what cannot be measured becomes null with its reason."""
+    views = [view for _, view in batch if isinstance(view, StepView)]
+    values = iter(_values(metric.score, views))
+    spec, rows = metric.spec, []
+    for item, view in batch:
+        value = view if isinstance(view, NoScore) else next(values)
+        head = (chain, item.step, spec.name, row_version(spec, item.where))
+        known = (None, value.reason) if isinstance(value, NoScore) else (value, spec.remark(value))
+        rows.append((*head, item.against, item.where, *known))
+    return rows
 
 
 def _values(score: Callable[[list[StepView]], Any], views: list[StepView]) -> list[float | NoScore]:

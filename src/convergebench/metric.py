@@ -184,8 +184,8 @@ class MetricSpec:
 class Metric(Protocol):
     """Anything that measures frames. `score` answers one value per view, in order.
 
-    Frames come one by one, so that their scores are told soon. A metric that is faster over
-    several at once has an attribute `together`: how many it would like at most.
+    Frames come one by one, or a few small ones at once, so that their scores are told soon. A
+    metric that is faster over many has an attribute `together`: how many it would like at most.
     """
 
     @property
@@ -199,8 +199,8 @@ class Metric(Protocol):
 
 
 def together(metric: Metric) -> int:
-    """How many frames a metric would like at once."""
-    return max(1, int(getattr(metric, "together", 1)))
+    """How many frames a metric would like at once; 0 where it does not say."""
+    return max(0, int(getattr(metric, "together", 0)))
 
 
 @dataclass(frozen=True)

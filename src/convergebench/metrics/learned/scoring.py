@@ -76,10 +76,8 @@ class LearnedMetric:
     @property
     def together(self) -> int:
         """All that memory holds on a GPU; on the CPU one is as fast as many."""
-        if self._alone or self._batch_pixels == 0:
-            return 1
         try:
-            return 1 if choose_device().type == "cpu" else MANY
+            return 1 if self._alone or choose_device().type == "cpu" else MANY
         except (MetricUnavailable, SettingsError):  # `score` says it
             return 1
 
