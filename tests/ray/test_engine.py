@@ -280,7 +280,7 @@ def test_a_head_that_dies_ends_a_run_with_a_sentence(tmp_path: Path) -> None:
     assert not verify(tmp_path / "run").defects
 
 
-def test_a_raylet_that_dies_leaves_no_lines_of_ray_on_the_terminal(
+def test_a_node_that_dies_leaves_no_lines_of_ray_on_the_terminal(
     cluster: Cluster, tmp_path: Path
 ) -> None:
     path = walked(tmp_path, 30)

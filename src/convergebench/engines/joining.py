@@ -99,6 +99,8 @@ def _prints(ray: Any, whether: bool) -> None:
     Those are the last words of a node that died, and the state of all that was in it, dozens of
     lines. What matters is in our sentences.
     """
+    # A client's, whose level Ray sets anew at each connection.
+    logging.getLogger("ray.util.client.logsclient").disabled = not whether
     with contextlib.suppress(AttributeError):  # Ray keeps it to itself, and may move it
         ray._private.worker._worker_logs_enabled = whether
 
