@@ -9,6 +9,7 @@ from pathlib import Path
 import polars as pl
 import pytest
 
+from convergebench.measure import FEW
 from convergebench.runner import run
 from convergebench.scorer import ScoreProgress, score
 from convergebench.store import RunStore
@@ -71,13 +72,17 @@ def test_only_the_pictures_that_kill_become_null(long: Path, notes: Path) -> Non
 
 
 def test_workers_that_die_over_different_pictures_blame_none(long: Path, notes: Path) -> None:
-    result = score(long, ["leaky-metric"], workers=1)
+    told: list[str] = []
+    result = score(long, ["leaky-metric"], workers=1, observe=lambda p: told.append(p.event))
     assert (result.new, result.null, result.problems) == (82, 0, [])
+    events = [text for text in told if text]
+    assert events == ["a worker died (exit code -9); another one goes on where it was"], "once"
     assert written(long) == 82
-    # A death costs what was not told yet, a second's work, and no more: then they are careful.
+    # A death costs what was not told yet, once a chain: then they are careful. Telling nothing
+    # before the end of a chain would cost 12 pictures of each.
     again = Counter(notes.read_text().splitlines())
     repeated = again.total() - len(again)
-    assert 0 < repeated <= 2 * 24, "of each chain the first worker's last second"
+    assert 0 < repeated <= 2 * FEW
 
 
 def test_rows_are_told_while_a_slow_metric_is_at_a_chain(long: Path) -> None:

@@ -200,7 +200,8 @@ class Metric(Protocol):
 
 def together(metric: Metric) -> int:
     """How many frames a metric would like at once; 0 where it does not say."""
-    return max(0, int(getattr(metric, "together", 0)))
+    told = getattr(metric, "together", 0)
+    return max(0, told) if isinstance(told, int) else 0
 
 
 @dataclass(frozen=True)

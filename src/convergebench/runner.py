@@ -33,7 +33,7 @@ from convergebench.store import RunStore
 from convergebench.store.reading import uncollected
 from convergebench.table import Table
 from convergebench.walk import INTERRUPTED, OVER_BUDGET, Observer, Progress, Walk
-from convergebench.wording import counted
+from convergebench.wording import counted, in_order
 
 RESERVE: Final = 4
 """Disk held back per call in flight, in sizes of the largest source."""
@@ -159,6 +159,8 @@ def run(
         store = job.store or RunStore.create(directory, job.suite, job.size)
         reserve = _reserve(job, editors, keys, origins)
         notes = held.enter_context(store.writing("run", reserve=reserve))
+        if engine != "local":
+            notes += _at_home(job.spec, editors)
         heart = held.enter_context(beating(store, "run"))
         observe = heart.around(observe)
         store.write_json("spec.json", _kept(job.spec))
@@ -202,6 +204,17 @@ def run(
         stopped=walk.stopped,
         notes=(*job.notes, *notes, *walk.notes),
     )
+
+
+def _at_home(spec: RunSpec, editors: Mapping[str, Editor]) -> list[str]:
+    """A sentence on the editors that an engine does not take elsewhere, where there are some."""
+    staying = [name for name in spec.editors if editors[name].spec.resources is None]
+    if not staying:
+        return []
+    return [
+        f"Called from this machine: {in_order(staying)}. On the cluster work local models, and "
+        "functions that say what they take (python:…,gpus=1)."
+    ]
 
 
 def _require_ready(planned: Plan) -> None:

@@ -175,12 +175,12 @@ def score(
     store = RunStore.open(directory)
     names, by_set = chosen(metrics or (DEFAULT_SET,))
     wanted = Wanted(tuple(against), by_set if registered is None else registered)
+    hirer = open_engine(engine, address, workers=workers, memory=memory)
     opened, problems = _open(names)
     if observe is not None:  # before the hours that scoring may take
         for problem in problems:
             observe(ScoreProgress(0, 0, problem))
     result = ScoreResult(store.place, tuple(opened), problems=problems)
-    hirer = open_engine(engine, address, workers=workers, memory=memory)
     with (
         contextlib.closing(hirer),
         store.writing("score"),
@@ -201,12 +201,15 @@ def score(
             # workers before the lock and the engine are let go of.
             with contextlib.closing(measured(hirer, work, saver.save)) as pieces:
                 observe(_progress(work, result, "", 0))
+                told = set[str]()
                 for piece, at_it in pieces:
                     if piece is None:
                         saver.add(())
                         continue
                     saver.add(_rows(piece, result))
-                    observe(_progress(work, result, piece.problem, at_it))
+                    event = piece.problem or piece.event
+                    observe(_progress(work, result, "" if event in told else event, at_it))
+                    told.add(event)
             result.problems += _left(store, work, result)
         finally:
             saver.save()

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from convergebench import failures, selfeval, trial
+from convergebench.engines import open_engine
 from convergebench.errors import MetricUnavailable, SettingsError
 from convergebench.planner import plan
 from convergebench.presets import About, open_preset
@@ -118,6 +119,7 @@ def study(
         why = f" {notes[0]}" if notes else f" {chosen.name} has none of its own."
         raise SettingsError(f"no editor to study: name one with --editor.{why}")
     _announce(directory, table, budget, overrides)
+    open_engine(engine, address).close()  # a wrong address shows before the chains are walked
     done = run(
         directory,
         table,

@@ -32,11 +32,21 @@ HOPELESS: Final = 3
 
 @dataclass(frozen=True)
 class Measured:
-    """Some rows of a unit, as they come; its last piece tells what was decoded and read."""
+    """Some rows of a unit, as they come; its last piece tells what was decoded and read.
+
+    Attributes:
+        unit: The unit.
+        rows: What was measured.
+        problem: What keeps some of it from being measured at all.
+        event: What happened and is made good.
+        decoded: How many pictures were decoded.
+        read: How many bytes were read for that.
+    """
 
     unit: Unit
     rows: Sequence[Row]
     problem: str = ""
+    event: str = ""
     decoded: int = 0
     read: int = 0
 
@@ -110,14 +120,15 @@ class UnitTask:
             left = [(one, found) for one in each if (found := measurer.left(one))]
             sure = sum(len(found) for _, found in left) == 1
             again = [UnitTask(self._place, one, found[0], int(sure)) for one, found in left]
-            return again, []
+            return again, [_told(unit, why)] if again else []
         left_here = measurer.left(unit)
         if not left_here:  # it died after its last word
             return [], []
         suspect = left_here[0]
         deaths = self._deaths + 1 if suspect == self._suspect else 1
         if deaths < DEATHS:
-            return [UnitTask(self._place, unit, suspect, deaths, self._given_up)], []
+            again = [UnitTask(self._place, unit, suspect, deaths, self._given_up)]
+            return again, [_told(unit, why)]
         problem, lost = f"its worker died {DEATHS} times ({why})", unit.only(suspect)
         given_up = self._given_up + 1
         if given_up == HOPELESS and len(left_here) > 1:
@@ -131,6 +142,11 @@ class UnitTask:
 
     def _know(self, rows: Sequence[Row]) -> None:
         self._known |= {(row[1], f"{row[2]}@{row[3]}", row[4], row[5]) for row in rows}
+
+
+def _told(unit: Unit, why: str) -> Measured:
+    """That a worker died, for those who watch."""
+    return Measured(unit, (), event=f"a worker died ({why}); another one goes on where it was")
 
 
 class MeasuringWorker:
@@ -156,10 +172,13 @@ def open_worker(place: str) -> MeasuringWorker:
 
 def unreadable(place: str, error: Exception) -> EngineError:
     """What to say where a worker's machine has no such run, or can read it no longer."""
-    return EngineError(
-        f"a worker on {socket.gethostname()} cannot read the run: {error} Every machine needs it "
-        f"at {place}: use storage that all of them share, or an address such as s3://…"
+    remedy = (
+        "Every machine needs credentials of its own for it, and a way there."
+        if "://" in place
+        else f"Every machine needs it at {place}: use storage that all of them share, or an "
+        "address such as s3://…"
     )
+    return EngineError(f"a worker on {socket.gethostname()} cannot read the run: {error} {remedy}")
 
 
 def _pieces(measurer: Measurer, unit: Unit) -> Iterator[Measured]:
@@ -181,4 +200,4 @@ def _pieces(measurer: Measurer, unit: Unit) -> Iterator[Measured]:
             f"a worker on {socket.gethostname()} cannot measure: {error} Every machine needs the "
             "same packages and weights. What was measured is saved."
         ) from error
-    yield Measured(unit, (), problem, measurer.decoded - decoded, measurer.read - read)
+    yield Measured(unit, (), problem, decoded=measurer.decoded - decoded, read=measurer.read - read)

@@ -11,7 +11,7 @@ from convergebench.cycle import Edit
 from convergebench.editor import EditRequest
 from convergebench.engines import Trade, WorkerDied
 from convergebench.engines.editing import AwayEditor, EditingWorker
-from convergebench.errors import EditorFailed
+from convergebench.errors import EditorFailed, EngineError
 from convergebench.frame import Frame
 from convergebench.registry import open_editor
 from convergebench.resources import Resources
@@ -29,7 +29,7 @@ class Machine:
 class Away:
     def __init__(self, machine: Machine) -> None:
         self.machine = machine
-        self.worker = EditingWorker("ref:noise")
+        self.worker = EditingWorker("ref:noise", open_editor("ref:noise").spec.version)
         self.ended = False
 
     def ask(self, task: bytes) -> Iterator[bytes]:
@@ -85,3 +85,8 @@ def test_a_machine_that_goes_is_one_death_however_many_idled_there() -> None:
     assert (first.asked, second.asked) == (5, 1)
     editor.close()
     assert all(hand.ended for hand in engine.hired)
+
+
+def test_a_machine_with_other_code_makes_no_frame() -> None:
+    with pytest.raises(EngineError, match=r"has version \S+ of ref:noise, and older is to be rec"):
+        EditingWorker("ref:noise", "older")

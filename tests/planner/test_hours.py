@@ -67,7 +67,7 @@ def test_sums_leave_out_what_was_not_measured_and_keep_devices_apart() -> None:
     assert told.wall("gpu").mean == pytest.approx(7)
     text = str(told)
     assert "On 2 to 4 workers of one core each (as asked)" in text
-    assert "On 1 worker of one GPU each (as asked): about 7.0 h." in text
+    assert "(as asked): about 7.0 h, for the 25% of the scores that were measured." in text
     assert "Not measured, and in no sum: d (90 scores).\nd: no weights\n" in text
     assert "6.0 h (5.5 to 6.5) instead of 13.0 h (12.0 to 14.0) (CPU)" in text
     assert "score --steps 0,1,5." in text

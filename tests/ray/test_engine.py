@@ -123,15 +123,14 @@ def test_an_address_that_ray_remembers_is_knocked_at(monkeypatch: pytest.MonkeyP
     monkeypatch.setenv("RAY_ADDRESS", gone)
     began = time.monotonic()
     for address in ("auto", None):
-        hirer = RayEngine(address)
         with pytest.raises(
             EngineError,
             match=rf"no Ray cluster at {gone}, which RAY_ADDRESS names \(.*refused\)\. .* unset "
             "RAY_ADDRESS and give no address to start Ray on this machine",
         ):
-            hirer.hands(Trade(OBEDIENT), 1)
+            RayEngine(address)
     with pytest.raises(EngineError, match=rf"at {gone} \(.*refused\)\. .* leave the address out"):
-        RayEngine(gone).hands(Trade(OBEDIENT), 1)
+        RayEngine(gone)
     assert time.monotonic() - began < 60
 
 
@@ -142,7 +141,14 @@ def test_auto_where_nothing_was_started_says_so(monkeypatch: pytest.MonkeyPatch)
     monkeypatch.delenv("RAY_ADDRESS", raising=False)
     monkeypatch.setattr("ray._private.services.canonicalize_bootstrap_address_or_die", none)
     with pytest.raises(EngineError, match="at auto: none was found that was started on this mach"):
-        RayEngine("auto").hands(Trade(OBEDIENT), 1)
+        RayEngine("auto")
+
+    def several(_address: str) -> str:
+        raise ConnectionError("Found multiple active Ray instances: {'a:1', 'b:2'}.")
+
+    monkeypatch.setattr("ray._private.services.canonicalize_bootstrap_address_or_die", several)
+    with pytest.raises(EngineError, match="several Ray clusters run on this machine"):
+        RayEngine("auto")
 
 
 @pytest.mark.parametrize(

@@ -24,3 +24,12 @@ def test_where_no_cluster_answers_it_is_said() -> None:
     address = f"127.0.0.1:{free_port()}"
     with pytest.raises(EngineError, match=rf"there is no Ray cluster at {address}"):
         _workers(Asked("ray", address=address), SPECS)
+
+
+def test_a_plan_looks_where_score_looks(cluster: Cluster, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("RAY_ADDRESS", cluster.address)
+    found, whose = _workers(Asked("ray"), SPECS)
+    assert found == {"psnr": 2, "topiq-nr": 2}
+    assert whose == f"as {cluster.address} has room"
+    monkeypatch.delenv("RAY_ADDRESS")
+    assert _workers(Asked("ray"), SPECS)[1] == "as this machine has room"

@@ -13,7 +13,7 @@ from convergebench.chain import Chain
 from convergebench.runner import RunResult, run
 from convergebench.store import RunStore
 from convergebench.verifier import verify
-from convergebench.walk import Progress
+from convergebench.walk import Observer, Progress
 from tests.ray.cluster import Cluster
 from tests.support.runs import write_suite
 
@@ -160,3 +160,39 @@ def test_the_tiny_autoencoder_makes_the_same_frames_on_a_cluster(
         away(tmp_path / "there", small, wide)
     assert told(tmp_path / "here") == told(tmp_path / "there")
     assert {s.outcome for chain in chains(tmp_path / "there") for s in chain.steps} == {"edited"}
+
+
+@pytest.mark.usefixtures("_own_function")
+def test_a_function_that_says_what_it_takes_works_on_the_cluster(
+    cluster: Cluster, tmp_path: Path, table: dict[str, Any]
+) -> None:
+    events: list[str] = []
+    names = ["python:mine_away:edit,price=0,cpus=1", "python:mine_away:edit,price=0"]
+    table["editors"] = names
+    run(tmp_path / "here", table, observe=_noting(events))
+    assert not any("On the cluster" in text for text in events)
+    away(tmp_path / "there", table, cluster, observe=_noting(events))
+    assert told(tmp_path / "here") == told(tmp_path / "there")
+    makers = {int(name.partition("-")[0]) for name in os.listdir(tmp_path / "made")}
+    assert len(makers) >= 2, "this process, and at least one actor"
+    assert [text for text in events if "On the cluster" in text] == [
+        "Called from this machine: python:mine_away:edit,price=0. On the cluster work local "
+        "models, and functions that say what they take (python:…,gpus=1)."
+    ]
+
+
+@pytest.fixture
+def _own_function(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "made").mkdir()
+    (tmp_path / "mine_away.py").write_text(
+        "import os, pathlib\n"
+        "def edit(image, prompt, seed):\n"
+        "    made = pathlib.Path(__file__).parent / 'made'\n"
+        "    (made / f'{os.getpid()}-{len(os.listdir(made))}').touch()\n"
+        "    return image.rotate(90)\n"
+    )
+    monkeypatch.chdir(tmp_path)
+
+
+def _noting(events: list[str]) -> Observer:
+    return lambda progress: events.append(progress.event)

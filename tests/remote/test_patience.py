@@ -134,6 +134,27 @@ def test_a_wrong_endpoint_is_told_of_soon_and_how_soon(shelf: Shelf) -> None:
     assert "It has not answered once: check the address and the endpoint" in text
 
 
+def test_a_store_that_says_not_now_has_answered(
+    shelf: Shelf, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its 503 at the very first request is no wrong address."""
+    shelf.proxy.trouble = lambda _asked: "slow-down"
+    seconds, told, error = asked(shelf, monkeypatch, "60")
+    assert 40 <= seconds <= 60
+    assert "; it is asked again for up to 1 min, next try in " in told
+    assert "It has not answered once" not in error
+
+
+def test_an_endpoint_without_a_scheme_is_one_sentence(shelf: Shelf) -> None:
+    environment = {**os.environ, "AWS_ENDPOINT_URL": "127.0.0.1:9"}
+    done = subprocess.run(
+        command("status", shelf.run), capture_output=True, text=True, env=environment, timeout=200
+    )
+    assert done.returncode == 2
+    text = " ".join(done.stderr.split())
+    assert "AWS_ENDPOINT_URL does not begin with http:// or https://" in text
+
+
 def test_a_run_that_has_begun_keeps_its_patience(
     shelf: Shelf, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Annotated
 
 import typer
@@ -53,16 +54,17 @@ def study(
     from convergebench import studies
     from convergebench.progress import Told
 
-    part = ""
+    part, told = "", set[str]()
     with logging("study", run, log_json) as log:
         with watching("planning", log) as shown, aside():
 
-            def observe(name: str, told: Told) -> None:
+            def observe(name: str, stand: Told) -> None:
                 nonlocal part
+                told.add(stand.event)
                 if name != part:
                     part = name
                     shown.begin(name)
-                shown.told(told)
+                shown.told(stand)
 
             result = studies.study(
                 run,
@@ -78,6 +80,8 @@ def study(
                 address=address,
                 observe=observe,
             )
+        if not json:  # what was told on the way, on stderr, is not told again
+            result = replace(result, notes=tuple(n for n in result.notes if n not in told))
         show(result, json)
         if result.run.stopped:
             if log:

@@ -48,9 +48,9 @@ def checked(text: str, name: str = "the address of the Ray cluster") -> str:
             f"{name} is empty: is a shell variable unset? It is {EXPECTED}; without one, Ray is "
             "started on this machine."
         )
-    if "@" in told:
+    if sign := next((sign for sign in "@?#=" if sign in told), ""):
         raise SettingsError(
-            f"{name} has an '@' in it, which is not repeated here: it may come with a password. "
+            f"{name} contains '{sign}', so it is not repeated here: it may come with a password. "
             f"Ray takes neither user nor password; give {EXPECTED}."
         )
     told = told.rstrip("/") if "://" in told else told.removesuffix("/")
@@ -71,5 +71,9 @@ def sought(address: str | None) -> Address:
     if found not in (None, "auto") or not variable:
         return Address(found or "local")
     if variable == "local":  # so Ray would understand it
-        return Address(found or "local")
+        if found:
+            raise SettingsError(
+                f"the address is auto, and {VARIABLE} is local: unset it, or give HOST:PORT."
+            )
+        return Address("local")
     return Address(checked(variable, VARIABLE), by_variable=True)

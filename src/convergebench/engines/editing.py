@@ -11,6 +11,7 @@ edit whose worker dies gets another turn, and after the third death it is a fail
 from __future__ import annotations
 
 import contextlib
+import socket
 import threading
 import time
 from collections.abc import Iterator, Mapping
@@ -55,7 +56,7 @@ def placed(
             if name != "local" and one.spec.resources is not None and chains.get(editor):
                 trade = Trade(
                     "convergebench.engines.editing:EditingWorker",
-                    {"name": editor},
+                    {"name": editor, "version": one.spec.version},
                     one.spec.resources,
                 )
                 found[editor] = AwayEditor(one.spec, engine, trade, chains[editor], away)
@@ -238,10 +239,19 @@ class EditingWorker:
 
     Args:
         name: The editor's name, options included.
+        version: Its version on the driver, which is what is recorded.
+
+    Raises:
+        EngineError: This machine has another version of it.
     """
 
-    def __init__(self, name: str) -> None:
+    def __init__(self, name: str, version: str) -> None:
         self._editor = open_editor(name)
+        if self._editor.spec.version != version:
+            raise EngineError(
+                f"a worker on {socket.gethostname()} has version {self._editor.spec.version} of "
+                f"{name}, and {version} is to be recorded. Every machine needs the same code."
+            )
 
     def work(self, task: bytes) -> Iterator[bytes]:
         """One edit; whatever the editor raises is an answer."""

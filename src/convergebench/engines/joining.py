@@ -19,6 +19,7 @@ from convergebench.engines.address import Address
 from convergebench.engines.link import KNOCK, Link, knock
 from convergebench.errors import EngineError, scrub
 
+RECONNECTS: Final = "RAY_gcs_rpc_server_reconnect_timeout_s"
 HOURS: Final = 24 * 3600
 """Seconds that Ray may wait for a head that is gone: longer than we do."""
 LEAVING: Final = 20.0
@@ -34,20 +35,21 @@ def join(ray: Any, where: Address) -> Link:
         EngineError: Nobody is there, or does not let us in.
     """
     quiet: dict[str, Any] = {"log_to_driver": False, "logging_level": logging.ERROR}
-    if where.text == "local":
+    started = where.text == "local"
+    if started:
         quiet["include_dashboard"] = False
-    else:
-        where = _found(where)
-        _knock(where)
-    logging.getLogger("ray").setLevel(logging.ERROR)  # a client does not do as it is told below
+    _knock(where)
     _prints(ray, False)
     try:
         with _own_signals(), _own_streams():
             _ask_for_leave(where)
             _init(ray, where.text, quiet)
             return link_to(ray, where.host_and_port if "://" in where.text else None)
-    except Exception as error:  # ConnectionError, RuntimeError, ValueError, of grpc …
-        if where.text == "local":
+    except BaseException as error:  # ConnectionError, RuntimeError, ValueError, of grpc …
+        leave(ray, started=started)
+        if not isinstance(error, Exception):
+            raise
+        if started:
             raise EngineError(f"Ray cannot be started here ({lines_of(error)}).") from error
         remedy = (
             "Try again; and start its head with GRPC_ENABLE_FORK_SUPPORT=false in the environment, "
@@ -77,7 +79,9 @@ def prepare(where: Address) -> None:
     if where.text != "local":  # the processes of a Ray that starts here would take them over
         # A minute after its head has gone Ray would end this process. We notice before, and must
         # not be ended while we save.
-        os.environ.setdefault("RAY_gcs_rpc_server_reconnect_timeout_s", str(HOURS))
+        os.environ.setdefault(RECONNECTS, str(HOURS))
+    elif os.environ.get(RECONNECTS) == str(HOURS):  # of an earlier connection of this process
+        del os.environ[RECONNECTS]
 
 
 def leave(ray: Any, *, started: bool) -> None:
@@ -99,16 +103,29 @@ def _prints(ray: Any, whether: bool) -> None:
     Those are the last words of a node that died, and the state of all that was in it, dozens of
     lines. What matters is in our sentences.
     """
-    # A client's, whose level Ray sets anew at each connection.
+    # A client is not quiet by being told so, and its channel of logs sets a level of its own.
+    logging.getLogger("ray").setLevel(logging.NOTSET if whether else logging.ERROR)
     logging.getLogger("ray.util.client.logsclient").disabled = not whether
     with contextlib.suppress(AttributeError):  # Ray keeps it to itself, and may move it
         ray._private.worker._worker_logs_enabled = whether
+
+
+def looked_for(where: Address) -> Address:
+    """Where that leads, once somebody there takes a connection; `local` leads nowhere.
+
+    Raises:
+        EngineError: Nobody does.
+    """
+    found = _found(where)
+    _knock(found)
+    return found
 
 
 def _found(where: Address) -> Address:
     """Where `auto` leads, as Ray finds it: that may be a cluster that is long gone."""
     if where.text != "auto":
         return where
+    prepare(where)
     try:
         from ray._private.services import canonicalize_bootstrap_address_or_die as found
     except ImportError:  # Ray keeps it to itself, and may move it
@@ -116,6 +133,11 @@ def _found(where: Address) -> Address:
     try:
         return Address(str(found("auto")))
     except ConnectionError as error:
+        if "multiple" in str(error):
+            raise EngineError(
+                "several Ray clusters run on this machine, and auto does not say which: give "
+                "HOST:PORT of one."
+            ) from error
         raise EngineError(
             "there is no Ray cluster at auto: none was found that was started on this machine. "
             "Start one with `ray start --head`, or give HOST:PORT of one elsewhere; without an "

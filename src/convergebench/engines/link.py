@@ -54,8 +54,17 @@ class Link:
         if self._lost:
             raise lost(self._lost)
 
-    def ask(self, call: Callable[[], T], seconds: float = ANSWER) -> T:
-        """What a call answers, which may wait for the head. Raises EngineError if that is lost."""
+    def ask(self, call: Callable[[], T], seconds: float = ANSWER, *, vital: bool = True) -> T:
+        """What a call answers, which may wait for the head.
+
+        Args:
+            call: What is asked.
+            seconds: How long the head has.
+            vital: Whether all is lost where it does not answer; else that is a TimeoutError.
+
+        Raises:
+            EngineError: The head is gone.
+        """
         self.check()
         found: list[T] = []
         raised: list[BaseException] = []
@@ -72,6 +81,8 @@ class Link:
         end = time.monotonic() + seconds
         while not done.wait(LOOK):
             if time.monotonic() > end:
+                if not vital:
+                    raise TimeoutError
                 self.lose(f"its head has not answered for {seconds:.0f} s")
             self.check()
         if raised:

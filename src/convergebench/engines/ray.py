@@ -25,7 +25,7 @@ from typing import Any, Final
 from convergebench.engines import Hand, Trade, WorkerDied
 from convergebench.engines.address import sought
 from convergebench.engines.host import ANSWER, END, REFUSED, Host, Message
-from convergebench.engines.joining import join, leave, lines_of, link_to, prepare
+from convergebench.engines.joining import join, leave, lines_of, link_to, looked_for, prepare
 from convergebench.engines.link import Link, lost
 from convergebench.engines.local import LocalEngine
 from convergebench.errors import EngineError, scrub
@@ -69,13 +69,16 @@ class Actor:
 
 
 class RayEngine:
-    """Hires actors of a Ray cluster. It is connected to when first needed.
+    """Hires actors of a Ray cluster. It is knocked at now, and connected to when first needed.
 
     Args:
         address: `auto`, `HOST:PORT` or `ray://HOST:PORT`; None starts Ray on this machine, unless
             RAY_ADDRESS says where it runs.
         workers: How many of a trade at most.
         memory: GiB that the workers of large networks may use together on one machine.
+
+    Raises:
+        EngineError: Ray is not installed, or nobody is at the address.
     """
 
     name = "ray"
@@ -89,7 +92,8 @@ class RayEngine:
                 "the engine ray needs Ray, which is not installed. "
                 "Run pip install 'convergebench[ray]', on every machine of the cluster."
             )
-        self._address = address
+        where = sought(address)
+        self._where = where if _is_connected() else looked_for(where)
         self._workers = workers
         self._memory = int(memory * 2**30) if memory else None
         self._here = LocalEngine(workers, memory)
@@ -172,16 +176,15 @@ class RayEngine:
         return [node["Resources"] for node in nodes if node["Alive"]]
 
     def _connect(self) -> None:
-        where = sought(self._address)
-        prepare(where)
+        prepare(self._where)
         import ray
 
         self._ray = ray
         if ray.is_initialized():  # in a notebook; then it is not ours to end
             self._link = link_to(ray, None)
             return
-        self._link = join(ray, where)
-        self._ours, self._started = True, where.text == "local"
+        self._link = join(ray, self._where)
+        self._ours, self._started = True, self._where.text == "local"
 
     def _taken(self, trade: Trade) -> Resources:
         """What a worker takes here: the CPU where the cluster has no GPU.
@@ -263,7 +266,7 @@ class RayHand:
         if not self._ended:
             self._ended = True
             with contextlib.suppress(Exception):  # it is gone, or the cluster is
-                self._link.ask(lambda: self._ray.kill(self._actor), ENDING)
+                self._link.ask(lambda: self._ray.kill(self._actor), ENDING, vital=False)
 
     def _got(self, call: Any) -> Any:
         """What a call answers. Waits in slices: it may never answer where the cluster is lost."""
@@ -277,6 +280,12 @@ class RayHand:
                     raise WorkerDied("it was ended") from None
             except self._ray.exceptions.RayError as error:
                 raise WorkerDied(_cause(error)) from None
+
+
+def _is_connected() -> bool:
+    """Whether this process has a cluster already, as a notebook may."""
+    ray = sys.modules.get("ray")
+    return ray is not None and bool(ray.is_initialized())
 
 
 @contextlib.contextmanager

@@ -177,14 +177,15 @@ def calibrate(
         "registering": bool(group.registered.whole),
     }
     timing = _ask(hello, units, tell)
-    if timing is not None:
+    if isinstance(timing, Timing):
         return timing
     if len(names) == 1:
-        return Timing(why={names[0]: "its process died"})
+        return Timing(why={names[0]: timing})
     merged = Timing()
     for name in names:
         own = [replace(unit, metrics=(name,)) for unit in units if name in unit.metrics]
-        one = _ask(hello, own, tell) or Timing(why={name: "its process died"})
+        told = _ask(hello, own, tell)
+        one = told if isinstance(told, Timing) else Timing(why={name: told})
         merged.metrics.update(one.metrics)
         merged.why.update(one.why)
         merged.decoding.extend(one.decoding)
@@ -208,8 +209,8 @@ def together(names: Sequence[str]) -> str:
     return names[0] if len(names) == 1 else f"{len(names)} metrics together"
 
 
-def _ask(hello: Mapping[str, Any], units: Sequence[Unit], tell: Tell) -> Timing | None:
-    """What a process measures of these units, or None where it dies or hangs."""
+def _ask(hello: Mapping[str, Any], units: Sequence[Unit], tell: Tell) -> Timing | str:
+    """What a process measures of these units, or why it does not."""
     process = subprocess.Popen(
         [sys.executable, "-m", "convergebench.planner.clocking"],
         stdin=subprocess.PIPE,
@@ -227,8 +228,8 @@ def _ask(hello: Mapping[str, Any], units: Sequence[Unit], tell: Tell) -> Timing 
             if pipe is not None:
                 with contextlib.suppress(OSError):  # what it did not read is still to be flushed
                     pipe.close()
-    if answer is None:
-        return None
+    if isinstance(answer, str):
+        return answer
     answer["metrics"] = {
         name: [(seconds, scores) for seconds, scores in each]
         for name, each in answer["metrics"].items()
@@ -238,8 +239,8 @@ def _ask(hello: Mapping[str, Any], units: Sequence[Unit], tell: Tell) -> Timing 
 
 def _heard(
     process: subprocess.Popen[bytes], hello: bytes, names: Sequence[str], tell: Tell
-) -> dict[str, Any] | None:
-    """What a process answers in the end, or None; until then is told how long it will be."""
+) -> dict[str, Any] | str:
+    """What a process answers in the end, or why not; until then is told how long it will be."""
     said: queue.Queue[bytes] = queue.Queue()
 
     def talk() -> None:
@@ -264,6 +265,6 @@ def _heard(
             continue
         answer = json.loads(line) if line.endswith(b"\n") else {}
         if "loaded" not in answer:
-            return answer or None
+            return answer or "its process died"
         doing, ready = "measuring", time.monotonic() + answer["loaded"]
-    return None
+    return f"given up after {PATIENCE / 60:.0f} min"

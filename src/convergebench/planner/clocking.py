@@ -98,7 +98,8 @@ def clocked(
     """Measure stretches again and again for so many seconds.
 
     Those are by the clock on the `wall`, so that a busy machine does not make anybody wait longer:
-    it is measured fewer times. `loaded` is told, before, how many seconds it will really be.
+    it is measured fewer times, but every metric at least once. `loaded` is told, before, how many
+    seconds it will really be.
 
     Returns:
         By metric: seconds and scores of each stretch, seconds of loading, and why it could not be
@@ -117,7 +118,10 @@ def clocked(
     usable = [replace(u, metrics=tuple(n for n in u.metrics if n in opened)) for u in units]
     usable = [unit for unit in usable if unit.metrics]
     measurer = ClockedMeasurer(path, opened)
-    firsts = [_cut(unit, 1) for unit in _covering(usable)]
+    rare = _covering(usable)
+    usable = rare + [unit for unit in usable if unit not in rare]
+    least = max(LEAST, len(rare))
+    firsts = [_cut(unit, 1) for unit in rare]
     null: dict[str, str] = {}
     valued: set[str] = set()
     for unit in firsts:
@@ -129,13 +133,14 @@ def clocked(
     once = wall() - before
     for name, each in opened.items():  # many load their weights when they are first needed
         loading[name] += max(0.0, cold[name] - each.taken()[0])
-    length = max(1, int(seconds / LEAST / max(once, 1e-9)))
+    each_takes = once / max(1, len(firsts))
+    length = max(1, int(seconds / least / max(each_takes, 1e-9)))
     told: dict[str, list[tuple[float, int]]] = {name: [] for name in opened}
-    loaded(min(max(seconds, LEAST * length * once), OVERTIME * seconds + length * once))
+    loaded(min(max(seconds, least * length * each_takes), OVERTIME * seconds + length * once))
     since, count = wall(), 0
     while usable:
         spent = wall() - since
-        if (spent >= seconds and count >= LEAST) or (spent >= seconds * OVERTIME and count):
+        if count >= (len(rare) if spent >= seconds * OVERTIME else least) and spent >= seconds:
             break
         _noted(measurer.rows(_cut(usable[count % len(usable)], length)), valued, null)
         for name, each in opened.items():

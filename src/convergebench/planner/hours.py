@@ -216,13 +216,15 @@ class Scoring:
                 f"{self.elsewhere:.0%} of the scores are of other sizes: scaled by their pixels, "
                 "not measured."
             )
+        made = sum(cost.scores for cost in self.costs if cost.metric and cost.hours)
+        whole = "" if made == self.scores else f", for the {made / self.scores:.0%} of the scores "
         for device in self._devices:
             unit = "GPU" if device == "gpu" else "core"
             at_once = {cost.workers for cost in self.costs if cost.hours and cost.device == device}
             least = f"{min(at_once)} to " if len(at_once) > 1 else ""
             notes.append(
                 f"On {least}{counted(max(at_once), 'worker')} of one {unit} each ({self.whose}): "
-                f"about {span(self.wall(device))}."
+                f"about {span(self.wall(device))}{whole and whole + 'that were measured'}."
             )
         left = [cost for cost in self.costs if cost.why]
         if left:
@@ -242,10 +244,12 @@ class Scoring:
             f"({device.upper()})"
             for device in self._devices
         )
+        left = any(cost.why and cost.scores for cost in self.costs)
+        whose = " for the metrics that were measured" if told and left else ""
         return [
-            f"Scoring only the steps that the study compares would take {told or 'less'}, "
-            f"{self.study_scores:,} scores instead of {self.scores:,}: score --steps {self.steps}. "
-            "Curves then have those points alone."
+            f"Scoring only the steps that the study compares would take {told or 'less'}{whose}; "
+            f"of all metrics it is {self.study_scores:,} scores instead of {self.scores:,}: "
+            f"score --steps {self.steps}. Curves then have those points alone."
         ]
 
     def __str__(self) -> str:

@@ -14,6 +14,7 @@ from convergebench.chain import ChainKey
 from convergebench.comparisons import LATER_STEPS, Wanted
 from convergebench.editor import Editor
 from convergebench.engines import open_engine, require_engine
+from convergebench.engines.address import sought
 from convergebench.errors import ConvergeBenchError
 from convergebench.metric import MetricSpec
 from convergebench.metrics.sets import DEFAULT_SET, chosen
@@ -279,8 +280,9 @@ def _workers(asked: Asked, specs: Mapping[str, MetricSpec]) -> tuple[dict[str, i
     """
     if asked.workers:
         return dict.fromkeys(specs, asked.workers), "as asked"
-    cluster = asked.address if asked.engine == "ray" else None
-    engine = open_engine("ray" if cluster else "local", cluster)
+    where = sought(asked.address).text if asked.engine == "ray" else "local"
+    cluster = None if where == "local" else where
+    engine = open_engine("ray" if cluster else "local", asked.address if cluster else None)
     found = {}
     with contextlib.closing(engine):
         for trade, groups in trades_of("", specs, together=asked.engine == "ray"):

@@ -275,6 +275,8 @@ class Bucket:
                 raise
             except Exception as error:  # libraries of clouds raise what they like
                 self._give_up_on(error)
+                if not (code_of(error) or "0").isdecimal():
+                    self._note_answer()  # by its own word: a bare 503 may be of any proxy
                 wait = min(LONGEST_WAIT, 0.25 * 2.0**count) * random.uniform(0.5, 1.0)
                 patience = self._patience()  # it may have answered another thread meanwhile
                 if down or time.monotonic() + wait > begun + patience:
@@ -298,6 +300,9 @@ class Bucket:
 
     def _answers(self) -> None:
         self._down = False
+        self._note_answer()
+
+    def _note_answer(self) -> None:
         with _NOTING:
             if not self._has_answered():
                 os.environ[ANSWERED] = f"{os.environ.get(ANSWERED, '')} {self._bucket}".strip()

@@ -71,6 +71,10 @@ def files_of(scheme: str, _process: int, _settings: tuple[tuple[str, str], ...])
 def _amazon(usual: dict[str, Any]) -> Any:
     import fsspec
 
+    for name in ("AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL"):
+        if (told := os.environ.get(name)) and not told.startswith(("http://", "https://")):
+            raise SettingsError(f"{name} does not begin with http:// or https://: write it so.")
+
     files = fsspec.filesystem(
         "s3",
         config_kwargs={"retries": {"max_attempts": 1, "mode": "standard"}},

@@ -18,6 +18,7 @@ from convergebench.editor import Abilities
 from convergebench.errors import EditorFailed, EditorNoImage, EditorRefused, SettingsError
 from convergebench.frame import Frame
 from convergebench.registry import open_editor
+from convergebench.resources import Resources
 from convergebench.store import RunStore
 from convergebench.testing import check_editor
 from tests.editors.own.asking import MARKER, command, fault, frame, reply, request, run_words
@@ -335,3 +336,18 @@ def test_a_name_in_a_record_never_runs_code(
     monkeypatch.chdir(tmp_path)
     assert not controls_among(["python:evil:edit", "python:evil:edit,price=0"])
     assert not (tmp_path / "ran").exists()
+
+
+def test_what_a_function_takes_of_a_cluster(written: Written) -> None:
+    module = written("def edit(image, prompt, seed, memory=1):\n    return image")
+    name = f"python:{module}:edit"
+    assert open_editor(name).spec.resources is None
+    assert open_editor(f"{name},gpus=1").spec.resources == Resources(cpus=1, gpus=1)
+    taken = open_editor(f"{name},cpus=2,gpus=0.5,memory=3").spec
+    assert taken.resources == Resources(cpus=2, gpus=0.5), "memory is the function's own option"
+    plain = written("def edit(image, prompt, seed):\n    return image", "_plain")
+    taken = open_editor(f"python:{plain}:edit,memory=1.5").spec
+    assert taken.resources == Resources(cpus=1, memory=3 << 29)
+    for wrong in ("cpus=0", "gpus=-1", "gpus=nan", "memory=lots", "cpus=1e9"):
+        with pytest.raises(SettingsError, match=r"must be .* that a machine can have, got"):
+            open_editor(f"python:{plain}:edit,{wrong}")

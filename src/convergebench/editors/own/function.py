@@ -15,7 +15,7 @@ from types import ModuleType
 from typing import Any, Final
 
 from convergebench.editor import Abilities, EditorSpec, EditReply, EditRequest
-from convergebench.editors.own.terms import Terms, Value, literal, read_terms
+from convergebench.editors.own.terms import Terms, Value, literal, read_resources, read_terms
 from convergebench.errors import EditorError, EditorFailed, EditorNoImage, SettingsError, scrub
 from convergebench.registry import PluginName
 
@@ -126,8 +126,13 @@ def open_editor(model: str = "", **options: str) -> FunctionEditor:
     terms, rest = read_terms(f"python:{model}", options, Terms())
     module = _imported(module_name)
     function = _found(module, path)
-    values = _checked(function, f"python:{model}", rest)
-    wants_request = "request" in _parameters(function)
+    parameters = _parameters(function)
+    own = {option: text for option, text in rest.items() if option in parameters}
+    resources, more = read_resources(
+        f"python:{model}", {option: text for option, text in rest.items() if option not in own}
+    )
+    values = _checked(function, f"python:{model}", {**own, **more})
+    wants_request = "request" in parameters
     doc = (inspect.getdoc(function) or "").strip().splitlines()
     spec = EditorSpec(
         name=name,
@@ -137,6 +142,7 @@ def open_editor(model: str = "", **options: str) -> FunctionEditor:
         seconds=terms.seconds,
         price=terms.price,
         abilities=Abilities() if wants_request else IMAGE_ONLY,
+        resources=resources,
     )
     return FunctionEditor(spec, function, values)
 

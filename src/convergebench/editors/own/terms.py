@@ -10,8 +10,12 @@ from typing import Final
 
 from convergebench.editor import EditRequest
 from convergebench.errors import SettingsError
+from convergebench.resources import Resources
 
 Value = bool | int | float | str
+AMOUNTS: Final = ("cpus", "gpus", "memory")
+MOST: Final = 2.0**20
+"""No machine has so much of any of them."""
 _WHOLE: Final = re.compile(r"[+-]?\d+")
 
 
@@ -82,6 +86,37 @@ def literal(text: str) -> Value:
     except ValueError:
         return text
     return value if math.isfinite(value) else text
+
+
+def read_resources(
+    editor: str, options: Mapping[str, str]
+) -> tuple[Resources | None, dict[str, str]]:
+    """What an editor's worker takes, where its name says so; and the other options.
+
+    Raises:
+        SettingsError: It is no amount.
+    """
+    rest = dict(options)
+    told = {name: rest.pop(name) for name in AMOUNTS if name in rest}
+    if not told:
+        return None, rest
+    cpus, gpus, memory = (_amount(editor, name, told.get(name)) for name in AMOUNTS)
+    return Resources(1 if cpus is None else cpus, gpus or 0, int((memory or 0) * 2**30)), rest
+
+
+def _amount(editor: str, name: str, text: str | None) -> float | None:
+    if text is None:
+        return None
+    try:
+        value = float(text)
+    except ValueError:
+        value = math.nan
+    if not 0 <= value <= MOST or (name == "cpus" and value == 0):
+        what = "GiB" if name == "memory" else f"a number of {name}"
+        raise SettingsError(
+            f"editor {editor}: option {name} must be {what} that a machine can have, got {text!r}."
+        )
+    return value
 
 
 def refuse_unknown(editor: str, options: Mapping[str, str], known: tuple[str, ...]) -> None:
