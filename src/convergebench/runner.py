@@ -28,7 +28,7 @@ from convergebench.planner.plans import Plan
 from convergebench.planner.preflight import gathered
 from convergebench.registry import open_editor
 from convergebench.remote.address import Place, place_of
-from convergebench.runspec import RunSpec
+from convergebench.runspec import CONTROLS, RunSpec
 from convergebench.store import RunStore
 from convergebench.store.reading import uncollected
 from convergebench.table import Table
@@ -43,7 +43,7 @@ LARGE: Final = 2_000_000
 
 @dataclass(frozen=True)
 class RunResult:
-    """How a run ended."""
+    """How a run ended; `where` are the words of its command that name the engine."""
 
     path: Place
     chains: int
@@ -53,6 +53,7 @@ class RunResult:
     spent: float
     stopped: str = ""
     notes: tuple[str, ...] = ()
+    where: str = ""
 
     @property
     def complete(self) -> bool:
@@ -76,13 +77,13 @@ class RunResult:
         if failed := self.outcomes.get("failed", 0):
             notes.append(
                 f"{counted(failed, 'chain')} ended in failure. Take up what failed again with: "
-                f"convergebench run {self.path} --retry-failed"
+                f"convergebench run {self.path}{self.where} --retry-failed"
             )
         if self.stopped:
             notes.append(f"Stopped: {self.stopped}.")
         if not self.complete:
             more = " --budget MORE" if self.over_budget else ""
-            notes.append(f"Go on with: convergebench run {self.path}{more}")
+            notes.append(f"Go on with: convergebench run {self.path}{self.where}{more}")
         title = (
             f"{self.path}: {self.chains_done} of {self.chains} chains done, "
             f"{self.steps_made} steps made now, ${self.spent:.2f} spent in all"
@@ -160,7 +161,7 @@ def run(
         reserve = _reserve(job, editors, keys, origins)
         notes = held.enter_context(store.writing("run", reserve=reserve))
         if engine != "local":
-            notes += _at_home(job.spec, editors)
+            notes += _at_home(editors)
         heart = held.enter_context(beating(store, "run"))
         observe = heart.around(observe)
         store.write_json("spec.json", _kept(job.spec))
@@ -203,12 +204,20 @@ def run(
         spent=walk.budget.spent,
         stopped=walk.stopped,
         notes=(*job.notes, *notes, *walk.notes),
+        where=_where(engine, address),
     )
 
 
-def _at_home(spec: RunSpec, editors: Mapping[str, Editor]) -> list[str]:
+def _where(engine: str, address: str | None) -> str:
+    """The words of a command that say where it works; no run remembers them."""
+    named = "" if engine == "local" else f" --engine {engine}"
+    return f"{named} --address {address}" if address else named
+
+
+def _at_home(editors: Mapping[str, Editor]) -> list[str]:
     """A sentence on the editors that an engine does not take elsewhere, where there are some."""
-    staying = [name for name in spec.editors if editors[name].spec.resources is None]
+    mine = {name: editor.spec for name, editor in editors.items() if name not in CONTROLS}
+    staying = [name for name, spec in mine.items() if spec.resources is None]
     if not staying:
         return []
     return [

@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 import os
+import signal
+import subprocess
+import sys
+import time
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -196,3 +200,24 @@ def _own_function(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 def _noting(events: list[str]) -> Observer:
     return lambda progress: events.append(progress.event)
+
+
+def test_what_goes_on_is_told_with_its_engine(
+    cluster: Cluster, tmp_path: Path, table: dict[str, Any]
+) -> None:
+    """As pasted, it goes on where it was: no run remembers the engine."""
+    path = tmp_path / "run"
+    command = [sys.executable, "-m", "convergebench", "run", str(path), "--engine", "ray"]
+    command += ["--address", cluster.address, "--no-controls", "--suite", table["suite"]]
+    command += ["-e", "grainy", "--rounds", "300"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+        end = time.monotonic() + 120
+        while not list((path / "chains").rglob("*.jsonl")):
+            assert process.poll() is None
+            assert time.monotonic() < end
+            time.sleep(0.2)
+        process.send_signal(signal.SIGINT)
+        told, _ = process.communicate(timeout=120)
+    assert process.returncode == 130
+    more = f"--engine ray --address {cluster.address}"
+    assert f"Go on with: convergebench run {path} {more}" in told.replace("\n", " ")

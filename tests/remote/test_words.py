@@ -183,7 +183,7 @@ def test_a_bucket_that_can_be_none_is_told_at_once(shelf: Shelf, bucket: str) ->
 
 def test_an_endpoint_that_is_no_url_is_told_at_once(shelf: Shelf) -> None:
     shelf.patch.setenv("AWS_ENDPOINT_URL", "nonsense")
-    with pytest.raises(StoreError, match="cannot be used: the library will not ask for that"):
+    with pytest.raises(SettingsError, match="AWS_ENDPOINT_URL does not begin with http"):
         RunStore.open(shelf.run)
 
 

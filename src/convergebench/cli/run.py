@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import typer
 
 from convergebench.cli import options as o
@@ -78,6 +80,8 @@ def run(
                 settings=o.axes(setting),
                 controls=controls,
             )
+        if not json:
+            result = replace(result, notes=tuple(shown.untold(result.notes)))
         show(result, json)
         if result.stopped:
             if log:

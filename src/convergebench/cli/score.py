@@ -87,12 +87,6 @@ def score(
     from convergebench.comparisons import AGAINST
     from convergebench.errors import ConvergeBenchError
 
-    told = set[str]()
-
-    def observe(progress: scorer.ScoreProgress) -> None:
-        told.add(progress.event)
-        shown.told(progress)
-
     names = [word.strip() for word in (metrics or "").split(",") if word.strip()]
     with logging("score", run, log_json) as log:
         with watching("scoring", log) as shown, aside():
@@ -107,10 +101,10 @@ def score(
                 retry_null=retry_null,
                 engine=engine,
                 address=address,
-                observe=observe,
+                observe=shown.told,
             )
-        if not json:  # what was told at the start, on stderr, is not told again
-            result.problems = [text for text in result.problems if text not in told]
+        if not json:
+            result.problems = shown.untold(result.problems)
         show(result, json)
         if result.new and result.null == result.new:
             raise ConvergeBenchError(

@@ -54,17 +54,16 @@ def study(
     from convergebench import studies
     from convergebench.progress import Told
 
-    part, told = "", set[str]()
+    part = ""
     with logging("study", run, log_json) as log:
         with watching("planning", log) as shown, aside():
 
-            def observe(name: str, stand: Told) -> None:
+            def observe(name: str, told: Told) -> None:
                 nonlocal part
-                told.add(stand.event)
                 if name != part:
                     part = name
                     shown.begin(name)
-                shown.told(stand)
+                shown.told(told)
 
             result = studies.study(
                 run,
@@ -80,8 +79,8 @@ def study(
                 address=address,
                 observe=observe,
             )
-        if not json:  # what was told on the way, on stderr, is not told again
-            result = replace(result, notes=tuple(n for n in result.notes if n not in told))
+        if not json:
+            result = replace(result, notes=tuple(shown.untold(result.notes)))
         show(result, json)
         if result.run.stopped:
             if log:

@@ -8,7 +8,7 @@ import sys
 import threading
 import time
 import traceback
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -54,6 +54,7 @@ class Watch:
     def __init__(self, title: str) -> None:
         self._title = title
         self._tally = Tally(time.monotonic())
+        self._events: set[str] = set()
         self._guard = threading.RLock()  # re-entered by a signal's handler
 
     def told(self, progress: Told) -> None:
@@ -72,7 +73,12 @@ class Watch:
         with self._guard:
             self._tally.add(time.monotonic(), now)
         if event:
+            self._events.add(event)
             self.happened(event, step)
+
+    def untold(self, notes: Iterable[str]) -> list[str]:
+        """Those that were not told on the way: on the screen once is enough."""
+        return [note for note in notes if note not in self._events]
 
     def begin(self, title: str) -> None:
         """Show another part of the work from now on, timed on its own."""

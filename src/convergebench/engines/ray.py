@@ -334,6 +334,8 @@ def _cause(error: Exception) -> str:
     text, kind = str(error), type(error).__name__
     if "OutOfMemory" in kind or ("memory" in text and "OOM" in text):
         return "out of memory: Ray's memory monitor killed it"
+    if "rpc_code" in text:
+        return "its machine cannot be reached"
     if "node" in text.lower() and (
         "NodeDied" in kind or "node was terminated" in text or "node failure" in text.lower()
     ):
