@@ -20,7 +20,7 @@ from convergebench.frame import sha256
 from convergebench.lines import is_json
 from convergebench.remote.address import Address, Place, place_of
 from convergebench.remote.bucket import Bucket
-from convergebench.store import RunStore
+from convergebench.store import COPYING, RunStore
 from convergebench.table import Table
 
 AT_ONCE: Final = 16
@@ -165,7 +165,7 @@ class _Directory:
 
     def require(self, store: RunStore) -> None:
         """Make the folders. Raises StoreError when something else is there."""
-        mark = self._path / ".copy-of"
+        mark = self._path / COPYING
         text = f"{store.info.suite} {store.info.created}\n"
         taken = self._path.exists() and (not self._path.is_dir() or any(self._path.iterdir()))
         marked = mark.is_file() and mark.read_text() == text
@@ -206,7 +206,7 @@ class _Directory:
             os.sync()
             with Writing(self._path / "frames" / ".new") as disk:
                 disk.new_file(path, data)
-            (self._path / ".copy-of").unlink()
+            (self._path / COPYING).unlink()
             sync_directory(self._path)
 
 
@@ -221,17 +221,17 @@ class _Objects:
         text = f"{store.info.suite} {store.info.created}\n".encode()
         objects, folders = self._bucket.shallow()
         if objects or folders:
-            marked = ".copy-of" in objects and self._bucket.get(".copy-of") == text
+            marked = COPYING in objects and self._bucket.get(COPYING) == text
             if not marked:
                 raise StoreError(
                     f"{self._bucket.address} exists and is no unfinished copy of {store.place}. "
                     "Choose another address, or empty it."
                 )
             if "run.json" in objects:
-                self._bucket.delete([".copy-of"])
+                self._bucket.delete([COPYING])
                 raise _finished(self._bucket.address, store)
         else:
-            self._bucket.put(".copy-of", text)
+            self._bucket.put(COPYING, text)
 
     def frames(self, wanted: list[str]) -> set[str]:
         """The frames that are there: an object is whole or not there."""
@@ -241,4 +241,4 @@ class _Objects:
         """Write an object."""
         self._bucket.put(name, data)
         if name == "run.json":
-            self._bucket.delete([".copy-of"])
+            self._bucket.delete([COPYING])

@@ -71,6 +71,9 @@ def test_a_copy_that_was_interrupted_goes_on(
     with pytest.raises(StoreError, match="does not answer"):
         copy(origin, target)
     assert not RunStore.is_run(target) if way == "back" else "run.json" not in shelf.names()
+    if way == "back":
+        with pytest.raises(StoreError, match="not finished: give its convergebench copy again"):
+            RunStore.open(target)
     shelf.proxy.trouble = lambda _asked: None
     shelf.machine("a")
     result = copy(origin, target)

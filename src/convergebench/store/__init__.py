@@ -59,6 +59,7 @@ if TYPE_CHECKING:
 
 
 LEDGER: Final = "ledger.jsonl"
+COPYING: Final = ".copy-of"
 ANSWERS: Final = "judgements/answers.jsonl"
 """What judges answered, which was paid for."""
 
@@ -141,10 +142,11 @@ class RunStore(RunReader):
             info = RunInfo.model_validate_json((path / "run.json").read_bytes())
             suite = Suite.model_validate_json((path / "suite.json").read_bytes())
         except (FileNotFoundError, NotADirectoryError) as error:
-            raise StoreError(
-                f"{shown} is not a run directory (no {Path(error.filename or 'run.json').name}). "
-                f"Make one with: convergebench run {shown} --editor …"
-            ) from error
+            remedy = f"Make one with: convergebench run {shown} --editor …"
+            if (path / COPYING).exists():
+                remedy = "It is a copy that is not finished: give its convergebench copy again."
+            lacks = Path(error.filename or "run.json").name
+            raise StoreError(f"{shown} is not a run directory (no {lacks}). {remedy}") from error
         except OSError as error:
             raise StoreError(f"cannot read {shown} ({error.strerror})") from error
         except ValidationError as error:
