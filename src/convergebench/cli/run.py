@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import typer
 
 from convergebench.cli import options as o
@@ -80,8 +78,6 @@ def run(
                 settings=o.axes(setting),
                 controls=controls,
             )
-        if not json:
-            result = replace(result, notes=tuple(shown.untold(result.notes)))
         show(result, json)
         if result.stopped:
             if log:
