@@ -216,25 +216,35 @@ def test_a_served_metric_is_not_asked(
     assert "served by a model elsewhere" in costs["vlm:some-model"].why
 
 
+class Burning:
+    """Metrics that take so many seconds for each view, on a clock that only they move."""
+
+    def __init__(self, seconds: float) -> None:
+        self._seconds = seconds
+        self._now = 0.0
+
+    def clock(self) -> float:
+        return self._now
+
+    def opened(self, name: str) -> LiftedMetric:
+        return LiftedMetric(MetricSpec(name, "1", "no-reference", True), self._work)
+
+    def _work(self, view: object) -> float:
+        self._now += self._seconds
+        return 1.0
+
+
 def test_a_metric_of_known_cost(
     tmp_path: Path, table: dict[str, Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Its cost is counted on a clock that only it moves: a quarter of a second for each view."""
     run(tmp_path / "run", table)
-    now = 0.0
-
-    def work(view: object) -> float:
-        nonlocal now
-        now += 0.25
-        return 1.0
-
-    spec = MetricSpec("burning", "1", "no-reference", True)
-    monkeypatch.setattr(clocking, "open_metric", lambda name: LiftedMetric(spec, work))
+    burning = Burning(0.25)
+    monkeypatch.setattr(clocking, "open_metric", burning.opened)
     chain = RunStore.open(tmp_path / "run").chains()[0]
     unit = Unit(chain.key.id, ("burning",), Wanted(), (1, 2, 3), (), frozenset())
     expected: list[float] = []
     told = clocking.clocked(
-        tmp_path / "run", [unit], 9.0, lambda: now, wall=lambda: now, loaded=expected.append
+        tmp_path / "run", [unit], 9.0, burning.clock, wall=burning.clock, loaded=expected.append
     )
     assert expected == [9.0]
     samples = told["metrics"]["burning"]
@@ -249,26 +259,13 @@ def test_a_metric_that_few_chains_lack_is_measured_however_slow_the_machine(
     tmp_path: Path, table: dict[str, Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     run(tmp_path / "run", table)
-    now = 0.0
-
-    def work(view: object) -> float:
-        nonlocal now
-        now += 0.5
-        return 1.0
-
-    def opened(name: str) -> LiftedMetric:
-        return LiftedMetric(MetricSpec(name, "1", "no-reference", True), work)
-
-    monkeypatch.setattr(clocking, "open_metric", opened)
+    burning = Burning(0.5)
+    monkeypatch.setattr(clocking, "open_metric", burning.opened)
     chain = RunStore.open(tmp_path / "run").chains()[0].key.id
     units = [Unit(chain, ("usual",), Wanted(), (n % 3 + 1,), (), frozenset()) for n in range(24)]
     units.append(Unit(chain, ("rare",), Wanted(), (1,), (), frozenset()))
-
-    def clock() -> float:
-        return now
-
     for seconds in (4.0, 0.1):  # eight stretches fit; one, five times over
-        told = clocking.clocked(tmp_path / "run", units, seconds, clock, wall=clock)
+        told = clocking.clocked(tmp_path / "run", units, seconds, burning.clock, wall=burning.clock)
         assert all(told["metrics"][name] for name in ("usual", "rare")), told
         assert told["why"] == {}
 
