@@ -17,6 +17,7 @@ from typing import Any, Final
 
 from convergebench.chain import Chain, ChainKey, FrameRef, count_outcomes
 from convergebench.editor import Editor
+from convergebench.engines import open_engine
 from convergebench.engines.editing import placed
 from convergebench.errors import SettingsError, StoreMismatch, SuiteError
 from convergebench.frame import Frame
@@ -136,6 +137,7 @@ def run(
         observe: Called with a Progress after every event, one at a time.
         **overrides: Single settings, named as in run.toml.
     """
+    open_engine(engine, address).close()  # a wrong address shows before sources are drawn
     job = prepare(place_of(directory), as_config(config), **overrides)
     keys = job.spec.keys(job.suite)
     editors = {name: open_editor(name) for name in dict.fromkeys(k.editor for k in keys)}

@@ -207,9 +207,9 @@ def score(
                         saver.add(())
                         continue
                     saver.add(_rows(piece, result))
-                    event = piece.problem or piece.event
-                    observe(_progress(work, result, "" if event in told else event, at_it))
-                    told.add(event)
+                    event = "" if piece.event in told else piece.event
+                    told.add(piece.event)
+                    observe(_progress(work, result, piece.problem or event, at_it))
             result.problems += _left(store, work, result)
         finally:
             saver.save()

@@ -90,3 +90,5 @@ def test_a_machine_that_goes_is_one_death_however_many_idled_there() -> None:
 def test_a_machine_with_other_code_makes_no_frame() -> None:
     with pytest.raises(EngineError, match=r"has version \S+ of ref:noise, and older is to be rec"):
         EditingWorker("ref:noise", "older")
+    with pytest.raises(EngineError, match=r"cannot open python:no\.such:edit: .* the same code"):
+        EditingWorker("python:no.such:edit", "1")

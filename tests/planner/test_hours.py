@@ -67,10 +67,23 @@ def test_sums_leave_out_what_was_not_measured_and_keep_devices_apart() -> None:
     assert told.wall("gpu").mean == pytest.approx(7)
     text = str(told)
     assert "On 2 to 4 workers of one core each (as asked)" in text
-    assert "(as asked): about 7.0 h, for the 25% of the scores that were measured." in text
+    assert "(as asked): about 7.0 h, for 25% of the scores that were measured." in text
     assert "Not measured, and in no sum: d (90 scores).\nd: no weights\n" in text
     assert "6.0 h (5.5 to 6.5) instead of 13.0 h (12.0 to 14.0) (CPU)" in text
     assert "score --steps 0,1,5." in text
+
+
+def test_a_share_is_never_rounded_to_all_or_told_of_nothing() -> None:
+    most = scoring(
+        Cost("a", 9990, 5, Estimate(1.0), Estimate(4.0, 0.6), workers=1),
+        Cost("b", 3, 1, why="lost"),
+    )
+    assert "for more than 99% of the scores that were measured." in str(most)
+    none = scoring(
+        Cost("b", 3, 1, why="lost"),
+        Cost("(decoding pictures)", 7, 2, Estimate(1.0), Estimate(1.0), metric=False, workers=1),
+    )
+    assert "On 1 worker" not in str(none)
 
 
 @pytest.mark.parametrize(

@@ -143,13 +143,6 @@ def test_auto_where_nothing_was_started_says_so(monkeypatch: pytest.MonkeyPatch)
     with pytest.raises(EngineError, match="at auto: none was found that was started on this mach"):
         RayEngine("auto")
 
-    def several(_address: str) -> str:
-        raise ConnectionError("Found multiple active Ray instances: {'a:1', 'b:2'}.")
-
-    monkeypatch.setattr("ray._private.services.canonicalize_bootstrap_address_or_die", several)
-    with pytest.raises(EngineError, match="several Ray clusters run on this machine"):
-        RayEngine("auto")
-
 
 @pytest.mark.parametrize(
     "wrong", [{"RAY_AUTH_MODE": "disabled"}, {"RAY_AUTH_TOKEN": "no-such-token" * 4}]

@@ -153,6 +153,13 @@ def test_an_endpoint_without_a_scheme_is_one_sentence(shelf: Shelf) -> None:
     assert done.returncode == 2
     text = " ".join(done.stderr.split())
     assert "AWS_ENDPOINT_URL does not begin with http:// or https://" in text
+    # What botocore does not look at is not looked at here.
+    server = os.environ["AWS_ENDPOINT_URL"]
+    environment["AWS_ENDPOINT_URL_S3"] = server.replace("http://", "HTTP://")
+    done = subprocess.run(
+        command("status", shelf.run), capture_output=True, text=True, env=environment, timeout=200
+    )
+    assert "is not a run directory" in " ".join(done.stderr.split())
 
 
 def test_a_run_that_has_begun_keeps_its_patience(

@@ -27,7 +27,7 @@ from convergebench.engines.letters import (
     reply_bytes,
     request_bytes,
 )
-from convergebench.errors import AccountBlocked, EditorFailed, EngineError
+from convergebench.errors import AccountBlocked, ConvergeBenchError, EditorFailed, EngineError
 from convergebench.registry import open_editor
 
 IDLE: Final = 3.0
@@ -242,11 +242,17 @@ class EditingWorker:
         version: Its version on the driver, which is what is recorded.
 
     Raises:
-        EngineError: This machine has another version of it.
+        EngineError: This machine has another version of it, or none.
     """
 
     def __init__(self, name: str, version: str) -> None:
-        self._editor = open_editor(name)
+        try:
+            self._editor = open_editor(name)
+        except ConvergeBenchError as error:
+            raise EngineError(
+                f"a worker on {socket.gethostname()} cannot open {name}: {error} Every machine "
+                "needs the same code."
+            ) from error
         if self._editor.spec.version != version:
             raise EngineError(
                 f"a worker on {socket.gethostname()} has version {self._editor.spec.version} of "

@@ -44,7 +44,7 @@ def join(ray: Any, where: Address) -> Link:
         with _own_signals(), _own_streams():
             _ask_for_leave(where)
             _init(ray, where.text, quiet)
-            return link_to(ray, where.host_and_port if "://" in where.text else None)
+        return link_to(ray, where.host_and_port if "://" in where.text else None)
     except BaseException as error:  # ConnectionError, RuntimeError, ValueError, of grpc …
         leave(ray, started=started)
         if not isinstance(error, Exception):
@@ -94,6 +94,7 @@ def leave(ray: Any, *, started: bool) -> None:
         leaving.join(LEAVING)
         if leaving.is_alive():  # Python's own end would wait for it in vain
             atexit.unregister(ray.shutdown)
+            return
     _prints(ray, True)
 
 
@@ -133,11 +134,6 @@ def _found(where: Address) -> Address:
     try:
         return Address(str(found("auto")))
     except ConnectionError as error:
-        if "multiple" in str(error):
-            raise EngineError(
-                "several Ray clusters run on this machine, and auto does not say which: give "
-                "HOST:PORT of one."
-            ) from error
         raise EngineError(
             "there is no Ray cluster at auto: none was found that was started on this machine. "
             "Start one with `ray start --head`, or give HOST:PORT of one elsewhere; without an "

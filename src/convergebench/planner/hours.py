@@ -217,8 +217,9 @@ class Scoring:
                 "not measured."
             )
         made = sum(cost.scores for cost in self.costs if cost.metric and cost.hours)
-        whole = "" if made == self.scores else f", for the {made / self.scores:.0%} of the scores "
-        for device in self._devices:
+        share = f"{made / self.scores:.0%}" if 200 * made < 199 * self.scores else "more than 99%"
+        whole = "" if made == self.scores else f", for {share} of the scores "
+        for device in self._devices if made else ():
             unit = "GPU" if device == "gpu" else "core"
             at_once = {cost.workers for cost in self.costs if cost.hours and cost.device == device}
             least = f"{min(at_once)} to " if len(at_once) > 1 else ""

@@ -71,9 +71,11 @@ def files_of(scheme: str, _process: int, _settings: tuple[tuple[str, str], ...])
 def _amazon(usual: dict[str, Any]) -> Any:
     import fsspec
 
-    for name in ("AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL"):
-        if (told := os.environ.get(name)) and not told.startswith(("http://", "https://")):
-            raise SettingsError(f"{name} does not begin with http:// or https://: write it so.")
+    names = ("AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL")
+    name = next((name for name in names if os.environ.get(name)), "")
+    ignored = os.environ.get("AWS_IGNORE_CONFIGURED_ENDPOINT_URLS", "").lower() == "true"
+    if name and not ignored and not re.match("https?://", os.environ[name], re.IGNORECASE):
+        raise SettingsError(f"{name} does not begin with http:// or https://: write it so.")
 
     files = fsspec.filesystem(
         "s3",

@@ -340,14 +340,38 @@ def test_a_name_in_a_record_never_runs_code(
 
 def test_what_a_function_takes_of_a_cluster(written: Written) -> None:
     module = written("def edit(image, prompt, seed, memory=1):\n    return image")
-    name = f"python:{module}:edit"
+    name = f"python:{module}:edit,price=0"
     assert open_editor(name).spec.resources is None
     assert open_editor(f"{name},gpus=1").spec.resources == Resources(cpus=1, gpus=1)
     taken = open_editor(f"{name},cpus=2,gpus=0.5,memory=3").spec
     assert taken.resources == Resources(cpus=2, gpus=0.5), "memory is the function's own option"
     plain = written("def edit(image, prompt, seed):\n    return image", "_plain")
-    taken = open_editor(f"python:{plain}:edit,memory=1.5").spec
+    taken = open_editor(f"python:{plain}:edit,price=0,memory=1.5").spec
     assert taken.resources == Resources(cpus=1, memory=3 << 29)
-    for wrong in ("cpus=0", "gpus=-1", "gpus=nan", "memory=lots", "cpus=1e9"):
+    wrong = ("cpus=0", "cpus=1e-9", "cpus=1e9", "gpus=-1", "gpus=nan", "gpus=1.5", "memory=lots")
+    for told in wrong:
         with pytest.raises(SettingsError, match=r"must be .* that a machine can have, got"):
-            open_editor(f"python:{plain}:edit,{wrong}")
+            open_editor(f"python:{plain}:edit,price=0,{told}")
+
+
+def test_a_function_that_takes_any_option_gets_them_all(written: Written) -> None:
+    module = written(
+        """
+        from PIL import Image
+
+        def edit(image, prompt, seed, **options):
+            return Image.new("RGB", image.size, (options["cpus"], options["memory"], 0))
+        """
+    )
+    name = f"python:{module}:edit,cpus=3,memory=8"
+    assert open_editor(name).spec.resources is None
+    assert Frame(reply(name).data).pixels[0, 0].tolist() == [3, 8, 0]
+
+
+def test_what_a_cluster_could_call_twice_or_not_tell_is_refused(written: Written) -> None:
+    plain = written("def edit(image, prompt, seed):\n    return image")
+    asks = written("def edit(image, prompt, seed, request):\n    return image", "_asks")
+    for name in (f"{plain}:edit,cpus=1", f"{plain}:edit,price=0.1,cpus=1",
+                 f"{asks}:edit,price=0,gpus=1"):  # fmt: skip
+        with pytest.raises(SettingsError, match="works on a cluster, where only a function that"):
+            open_editor(f"python:{name}")

@@ -8,7 +8,7 @@ import inspect
 import os
 import sys
 import traceback
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from types import ModuleType
@@ -127,12 +127,20 @@ def open_editor(model: str = "", **options: str) -> FunctionEditor:
     module = _imported(module_name)
     function = _found(module, path)
     parameters = _parameters(function)
-    own = {option: text for option, text in rest.items() if option in parameters}
-    resources, more = read_resources(
-        f"python:{model}", {option: text for option, text in rest.items() if option not in own}
-    )
-    values = _checked(function, f"python:{model}", {**own, **more})
     wants_request = "request" in parameters
+    theirs = _theirs(parameters, rest)
+    resources, more = read_resources(
+        f"python:{model}", {option: text for option, text in rest.items() if option not in theirs}
+    )
+    values = _checked(function, f"python:{model}", {**theirs, **more})
+    if resources and (wants_request or terms.price != 0):
+        # A worker that dies is replaced, and its call repeated; what a request can tell and load
+        # stays where the records are.
+        raise SettingsError(
+            f"editor {name}: what takes cpus, gpus or memory works on a cluster, where only a "
+            "function that has no parameter 'request' and costs nothing can: say price=0, or leave "
+            "those options out."
+        )
     doc = (inspect.getdoc(function) or "").strip().splitlines()
     spec = EditorSpec(
         name=name,
@@ -214,6 +222,16 @@ def _parameters(function: Callable[..., Any]) -> dict[str, inspect.Parameter]:
         return dict(inspect.signature(function).parameters)
     except (TypeError, ValueError):  # a builtin without a signature: the call will tell
         return {}
+
+
+def _theirs(
+    parameters: Mapping[str, inspect.Parameter], options: Mapping[str, str]
+) -> dict[str, str]:
+    """The options that a function takes by name; all of them where it takes whatever comes."""
+    any_name = any(each.kind is each.VAR_KEYWORD for each in parameters.values())
+    if any_name or not parameters:
+        return dict(options)
+    return {option: text for option, text in options.items() if option in parameters}
 
 
 def _checked(

@@ -14,6 +14,8 @@ from convergebench.resources import Resources
 
 Value = bool | int | float | str
 AMOUNTS: Final = ("cpus", "gpus", "memory")
+LEAST: Final = 1e-4
+"""Ray counts cores and GPUs in steps of that."""
 MOST: Final = 2.0**20
 """No machine has so much of any of them."""
 _WHOLE: Final = re.compile(r"[+-]?\d+")
@@ -111,8 +113,13 @@ def _amount(editor: str, name: str, text: str | None) -> float | None:
         value = float(text)
     except ValueError:
         value = math.nan
-    if not 0 <= value <= MOST or (name == "cpus" and value == 0):
-        what = "GiB" if name == "memory" else f"a number of {name}"
+    least, whole = (0, False) if name == "memory" else (LEAST, name == "gpus" and value > 1)
+    if not (least <= value <= MOST or (value == 0 and name == "gpus")) or (whole and value % 1):
+        what = {
+            "cpus": "a number of cores",
+            "gpus": "a share of a GPU, or a whole number of them,",
+            "memory": "GiB",
+        }[name]
         raise SettingsError(
             f"editor {editor}: option {name} must be {what} that a machine can have, got {text!r}."
         )
