@@ -18,7 +18,7 @@ from typing import Any, Final
 from convergebench.chain import Chain, ChainKey, FrameRef, count_outcomes
 from convergebench.editor import Editor
 from convergebench.engines import open_engine
-from convergebench.engines.editing import placed
+from convergebench.engines.editing import AwayEditor, placed
 from convergebench.errors import SettingsError, StoreMismatch, SuiteError
 from convergebench.frame import Frame
 from convergebench.heartbeat import beating
@@ -163,7 +163,7 @@ def run(
         reserve = _reserve(job, editors, keys, origins)
         notes = held.enter_context(store.writing("run", reserve=reserve))
         if engine != "local":
-            notes += _at_home(editors)
+            notes += _at_home(editors) + _on_cores(editors)
         heart = held.enter_context(beating(store, "run"))
         observe = heart.around(observe)
         store.write_json("spec.json", _kept(job.spec))
@@ -226,6 +226,14 @@ def _at_home(editors: Mapping[str, Editor]) -> list[str]:
         f"Called from this machine: {in_order(staying)}. On the cluster work local models, and "
         "functions that say what they take (python:…,gpus=1)."
     ]
+
+
+def _on_cores(editors: Mapping[str, Editor]) -> list[str]:
+    """A sentence on the editors that wish for a GPU where the cluster has none."""
+    names = [n for n, one in editors.items() if isinstance(one, AwayEditor) and one.on_cores]
+    if not names:
+        return []
+    return [f"The cluster has no GPU: cores do the work of {in_order(names)}, which may take long."]
 
 
 def _require_ready(planned: Plan) -> None:

@@ -139,7 +139,7 @@ def test_waiting_for_a_worker_that_takes_long_to_make_can_be_ended() -> None:
 class Shared:
     """A machine of 8 cores and a GPU, whose hands echo; and how many of each kind work at once."""
 
-    name, together = "shared", True
+    name, together, gpus = "shared", True, False
 
     def __init__(self) -> None:
         self.lock = threading.Lock()

@@ -45,7 +45,7 @@ class Away:
 class Machines:
     """Hires on the first machine that is up."""
 
-    name, together = "machines", True
+    name, together, gpus = "machines", True, False
 
     def __init__(self) -> None:
         self.each = [Machine(), Machine()]

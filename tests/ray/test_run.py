@@ -171,7 +171,7 @@ def test_a_function_that_says_what_it_takes_works_on_the_cluster(
     cluster: Cluster, tmp_path: Path, table: dict[str, Any]
 ) -> None:
     events: list[str] = []
-    names = ["python:mine_away:edit,price=0,cpus=1", "python:mine_away:edit,price=0"]
+    names = ["python:mine_away:edit,price=0,gpus=1", "python:mine_away:edit,price=0"]
     table["editors"] = names
     run(tmp_path / "here", table, observe=_noting(events))
     assert not any("On the cluster" in text for text in events)
@@ -182,6 +182,10 @@ def test_a_function_that_says_what_it_takes_works_on_the_cluster(
     assert [text for text in events if "On the cluster" in text] == [
         "Called from this machine: python:mine_away:edit,price=0. On the cluster work local "
         "models, and functions that say what they take (python:…,gpus=1)."
+    ]
+    assert [text for text in events if "has no GPU" in text] == [
+        "The cluster has no GPU: cores do the work of python:mine_away:edit,gpus=1,price=0, which "
+        "may take long."
     ]
 
 

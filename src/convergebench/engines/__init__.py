@@ -75,6 +75,11 @@ class Engine(Protocol):
         """Whether several trades are worked at once; else one after the other."""
         ...
 
+    @property
+    def gpus(self) -> bool:
+        """Whether who wishes for a GPU gets one; known once somebody asked for hands."""
+        ...
+
     def hands(self, trade: Trade, tasks: int) -> int:
         """How many workers of a trade there can be at most, for so many tasks.
 

@@ -88,6 +88,7 @@ class AwayEditor:
     ) -> None:
         self._most = engine.hands(trade, chains)
         self.spec: Final = replace(spec, concurrency=self._most)
+        self.on_cores: Final = trade.resources.gpus > 0 and not engine.gpus
         self._engine = engine
         self._trade = trade
         self._company = company

@@ -45,6 +45,11 @@ class LocalEngine:
         self._memory = int(memory * 2**30) if memory else machine_memory() * 4 // 5
         self._gpus = gpus()
 
+    @property
+    def gpus(self) -> bool:
+        """Whether this machine has one."""
+        return bool(self._gpus)
+
     def hands(self, trade: Trade, tasks: int) -> int:
         """One per core; of large networks as many as there are GPUs, or as memory holds."""
         count = max(1, min(self._workers // max(1, int(trade.resources.cpus)), tasks))

@@ -100,7 +100,7 @@ class RayEngine:
         self._ray: Any = None
         self._link = Link(None)
         self._ours = self._started = False
-        self._with_gpus = False
+        self.gpus = False
 
     def hands(self, trade: Trade, tasks: int) -> int:
         """As many as the cluster has room for."""
@@ -170,7 +170,7 @@ class RayEngine:
             self._connect()
             # Settled once: work must not move between GPUs and CPUs, whose last bits differ,
             # because machines come and go.
-            self._with_gpus = any(node.get("GPU") for node in self._nodes())
+            self.gpus = any(node.get("GPU") for node in self._nodes())
         with _reaching():
             nodes = self._link.ask(self._ray.nodes)
         return [node["Resources"] for node in nodes if node["Alive"]]
@@ -197,7 +197,7 @@ class RayEngine:
         if memory and self._memory:
             largest = max((int(node.get("memory", 0)) for node in nodes), default=0)
             memory = max(memory, largest // max(1, self._memory // memory))
-        return Resources(taken.cpus, taken.gpus if self._with_gpus else 0, memory)
+        return Resources(taken.cpus, taken.gpus if self.gpus else 0, memory)
 
     def _limit(self, trade: Trade) -> int:
         """Bytes that the system grants a worker: its share of the machine with the least to give.

@@ -348,7 +348,16 @@ def test_what_a_function_takes_of_a_cluster(written: Written) -> None:
     plain = written("def edit(image, prompt, seed):\n    return image", "_plain")
     taken = open_editor(f"python:{plain}:edit,price=0,memory=1.5").spec
     assert taken.resources == Resources(cpus=1, memory=3 << 29)
-    wrong = ("cpus=0", "cpus=1e-9", "cpus=1e9", "gpus=-1", "gpus=nan", "gpus=1.5", "memory=lots")
+    wrong = (
+        "cpus=0",
+        "cpus=1e-9",
+        "cpus=1e9",
+        "gpus=-1",
+        "gpus=nan",
+        "gpus=1.5",
+        "memory=lots",
+        "memory=0",
+    )
     for told in wrong:
         with pytest.raises(SettingsError, match=r"must be .* that a machine can have, got"):
             open_editor(f"python:{plain}:edit,price=0,{told}")

@@ -113,8 +113,8 @@ def _amount(editor: str, name: str, text: str | None) -> float | None:
         value = float(text)
     except ValueError:
         value = math.nan
-    least, whole = (0, False) if name == "memory" else (LEAST, name == "gpus" and value > 1)
-    if not (least <= value <= MOST or (value == 0 and name == "gpus")) or (whole and value % 1):
+    parts = name == "gpus" and value > 1 and value % 1
+    if parts or not (LEAST <= value <= MOST or (value == 0 and name == "gpus")):
         what = {
             "cpus": "a number of cores",
             "gpus": "a share of a GPU, or a whole number of them,",
