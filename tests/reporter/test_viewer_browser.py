@@ -58,15 +58,22 @@ def test_blink_shows_frame_and_home_in_turn(browser: Browser, walked: Path) -> N
         for _ in range(2):
             page.wait_for_selector(".panes.swapped")
             page.wait_for_selector(".panes:not(.swapped)")
-        page.wait_for_selector(".panes.swapped")
-        page.keyboard.press("Space")
-        assert page.locator("[data-do=swap]").inner_text() == "Go on"
-        page.wait_for_timeout(900)
-        assert np.array_equal(seen(page, chain.key.id, (48, 32))[4:-4, 8:-8], source[4:-4, 8:-8])
-        page.keyboard.press("Space")
-        page.wait_for_selector(".panes:not(.swapped)")
-        page.keyboard.press("Space")
-        assert np.array_equal(seen(page, chain.key.id, (48, 32))[4:-4, 8:-8], frame[4:-4, 8:-8])
+        met = set[bool]()
+        for _ in range(30):  # a busy machine may stop it a swap later than it was asked to
+            page.keyboard.press("Space")
+            assert page.locator("[data-do=swap]").inner_text() == "Go on"
+            swapped = bool(page.locator(".panes.swapped").count())
+            if swapped not in met:
+                page.wait_for_timeout(900)
+                assert bool(page.locator(".panes.swapped").count()) == swapped, "it has stopped"
+                shown = seen(page, chain.key.id, (48, 32))[4:-4, 8:-8]
+                assert np.array_equal(shown, (source if swapped else frame)[4:-4, 8:-8])
+            met.add(swapped)
+            if len(met) == 2:
+                break
+            page.keyboard.press("Space")
+            page.wait_for_selector(".panes:not(.swapped)" if swapped else ".panes.swapped")
+        assert met == {False, True}
 
 
 def test_nothing_blinks_by_itself_where_motion_is_reduced(browser: Browser, walked: Path) -> None:
