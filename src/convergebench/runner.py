@@ -218,13 +218,16 @@ def _where(engine: str, address: str | None) -> str:
 
 def _at_home(editors: Mapping[str, Editor]) -> list[str]:
     """A sentence on the editors that an engine does not take elsewhere, where there are some."""
-    mine = {name: editor.spec for name, editor in editors.items() if name not in CONTROLS}
-    staying = [name for name, spec in mine.items() if spec.resources is None]
+    staying = [
+        name
+        for name, editor in editors.items()
+        if name not in CONTROLS and not isinstance(editor, AwayEditor)
+    ]
     if not staying:
         return []
     return [
-        f"Called from this machine: {in_order(staying)}. On the cluster work local models, and "
-        "functions that say what they take (python:…,gpus=1)."
+        f"Called from this machine: {in_order(staying)}. On the cluster work editors that "
+        "are free and say what they take: local models, python:…,price=0,gpus=1."
     ]
 
 

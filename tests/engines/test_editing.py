@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterator
+from dataclasses import replace
+from types import SimpleNamespace
 
 import pytest
 
 from convergebench.cycle import Edit
 from convergebench.editor import EditRequest
-from convergebench.engines import Trade, WorkerDied
+from convergebench.engines import Trade, WorkerDied, editing
 from convergebench.engines.editing import AwayEditor, EditingWorker
 from convergebench.errors import EditorFailed, EngineError
 from convergebench.frame import Frame
@@ -92,3 +94,17 @@ def test_a_machine_with_other_code_makes_no_frame() -> None:
         EditingWorker("ref:noise", "older")
     with pytest.raises(EngineError, match=r"cannot open python:no\.such:edit: .* the same code"):
         EditingWorker("python:no.such:edit", "1")
+
+
+@pytest.mark.parametrize(("price", "goes"), [(0.0, True), (0.05, False), (None, False)])
+def test_what_is_paid_for_or_may_be_stays_here(
+    monkeypatch: pytest.MonkeyPatch, price: float | None, goes: bool
+) -> None:
+    """A call whose worker died is made again."""
+    monkeypatch.setattr(editing, "open_engine", lambda *_: Machines())
+    editor = open_editor("ref:noise")
+    spec = replace(editor.spec, price=price, resources=Resources())
+    here = SimpleNamespace(spec=spec, edit=editor.edit)
+    with editing.placed({"mine": here}, "machines", None, {"mine": 2}) as found:
+        assert isinstance(found["mine"], AwayEditor) == goes
+        assert (found["mine"] is here) != goes

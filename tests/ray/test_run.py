@@ -180,8 +180,8 @@ def test_a_function_that_says_what_it_takes_works_on_the_cluster(
     makers = {int(name.partition("-")[0]) for name in os.listdir(tmp_path / "made")}
     assert len(makers) >= 2, "this process, and at least one actor"
     assert [text for text in events if "On the cluster" in text] == [
-        "Called from this machine: python:mine_away:edit,price=0. On the cluster work local "
-        "models, and functions that say what they take (python:…,gpus=1)."
+        "Called from this machine: python:mine_away:edit,price=0. On the cluster work editors that "
+        "are free and say what they take: local models, python:…,price=0,gpus=1."
     ]
     assert [text for text in events if "has no GPU" in text] == [
         "The cluster has no GPU: cores do the work of python:mine_away:edit,gpus=1,price=0, which "

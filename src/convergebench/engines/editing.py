@@ -1,7 +1,8 @@
 """Editors whose edits are made by hands of an engine: one per GPU, or as the cluster has room.
 
-Only editors that declare `resources` go there. Calls of services are made by the driver, which has
-their keys and waits for them.
+Only editors that declare `resources` and are free go there: a call whose worker died is made again,
+and nothing is paid for twice. Calls of services are made by the driver, which has their keys and
+waits for them.
 
 A call is made in a *turn*: the caller first gets a hand, however long that takes, and only then its
 deadline begins. A hand that is still at work when its turn ends (the deadline passed) is ended; an
@@ -40,7 +41,7 @@ SLICE: Final = 0.2
 def placed(
     editors: Mapping[str, Editor], name: str, address: str | None, chains: Mapping[str, int]
 ) -> Iterator[dict[str, Editor]]:
-    """The editors, those that declare resources with hands of that engine.
+    """The editors, the free ones that declare resources with hands of that engine.
 
     Args:
         editors: By name.
@@ -53,11 +54,12 @@ def placed(
     try:
         found = dict(editors)
         for editor, one in editors.items():
-            if name != "local" and one.spec.resources is not None and chains.get(editor):
+            taken = one.spec.resources if one.spec.price == 0 else None
+            if name != "local" and taken is not None and chains.get(editor):
                 trade = Trade(
                     "convergebench.engines.editing:EditingWorker",
                     {"name": editor, "version": one.spec.version},
-                    one.spec.resources,
+                    taken,
                 )
                 found[editor] = AwayEditor(one.spec, engine, trade, chains[editor], away)
         yield found
